@@ -1,0 +1,7 @@
+//! The command `tollgate`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    tollgate_cli::main(std::env::args_os())
+}

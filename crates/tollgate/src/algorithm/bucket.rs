@@ -1,0 +1,263 @@
+//! The arithmetic that the token bucket and the leaky bucket share.
+//!
+//! With p/q the rate in lowest terms per nanosecond, a level counts 1/q tokens: each nanosecond
+//! earns p of them and a token is q of them, both whole, so no rate drifts and nothing is lost
+//! however often a bucket is asked.
+
+use core::fmt::Debug;
+
+use super::Algorithm;
+use crate::time::{div_ceil, div_floor, duration};
+use crate::{BuildError, Decision, Quota};
+
+/// A level in 1/q tokens, in as many bits as the quota needs.
+///
+/// Signed: a level below zero is a debt, which refunds and debits leave room for.
+pub trait Level: Copy + Debug + Default + Send + Sync {
+    /// The level in the widest type.
+    fn wide(self) -> i128;
+
+    /// The level from the widest type. Callers stay between zero and the capacity, which fits.
+    fn narrow(level: i128) -> Self;
+
+    /// The level after `elapsed` nanoseconds at p each: at most the capacity.
+    fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self;
+
+    /// `self - cost x q` if that is not below zero.
+    fn take(self, cost: u64, q: Self) -> Option<Self>;
+}
+
+/// 64 bits: enough while burst x q + p < 2^63.
+impl Level for i64 {
+    #[inline]
+    fn wide(self) -> i128 {
+        i128::from(self)
+    }
+
+    #[inline]
+    fn narrow(level: i128) -> Self {
+        // In range for every quota that this width was chosen for.
+        Self::try_from(level).unwrap_or(Self::MAX)
+    }
+
+    #[inline]
+    fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self {
+        // The difference of two i64 fits a u64, whatever their signs.
+        let room = capacity.wrapping_sub(self).cast_unsigned();
+        match elapsed.checked_mul(p) {
+            Some(earned) if earned < room => self.wrapping_add_unsigned(earned),
+            _ => capacity,
+        }
+    }
+
+    #[inline]
+    fn take(self, cost: u64, q: Self) -> Option<Self> {
+        // cost <= burst, and burst x q fits.
+        let taken = cost.wrapping_mul(q.cast_unsigned());
+        let left = self.wrapping_sub_unsigned(taken);
+        (left >= 0).then_some(left)
+    }
+}
+
+/// 128 bits as two words, which keeps a client's state at 24 bytes instead of 32.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wide {
+    high: i64,
+    low: u64,
+}
+
+impl Level for Wide {
+    #[inline]
+    fn wide(self) -> i128 {
+        (i128::from(self.high) << 64) | i128::from(self.low)
+    }
+
+    #[inline]
+    fn narrow(level: i128) -> Self {
+        let low = u64::try_from(level & i128::from(u64::MAX)).unwrap_or(u64::MAX);
+        Self {
+            high: i64::try_from(level >> 64).unwrap_or(i64::MAX),
+            low,
+        }
+    }
+
+    #[inline]
+    fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self {
+        let room = capacity.wide().wrapping_sub(self.wide()).cast_unsigned();
+        // Two factors of 64 bits never leave 128.
+        let earned = u128::from(elapsed).wrapping_mul(u128::from(p));
+        if earned < room {
+            Self::narrow(self.wide().wrapping_add_unsigned(earned))
+        } else {
+            capacity
+        }
+    }
+
+    #[inline]
+    fn take(self, cost: u64, q: Self) -> Option<Self> {
+        let left = self
+            .wide()
+            .wrapping_sub(i128::from(cost).wrapping_mul(q.wide()));
+        (left >= 0).then(|| Self::narrow(left))
+    }
+}
+
+/// A client's bucket.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BucketState<V> {
+    /// Level at `last_attempt`, from 0 (or a debt) to the capacity.
+    level: V,
+    /// Nanoseconds on the limiter's clock.
+    last_attempt: u64,
+}
+
+/// A validated quota, as the numbers that its decisions are made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Bucket<V> {
+    /// Earned each nanosecond, in 1/q tokens.
+    p: u64,
+    /// One token.
+    q: V,
+    /// burst x q.
+    capacity: V,
+    burst: u64,
+    /// A leaky bucket: an admitted call leaves when those ahead of it have drained.
+    queue: bool,
+}
+
+/// A validated quota in the least width that holds it.
+#[derive(Clone, Copy, Debug)]
+pub enum AnyWidth {
+    /// burst x q + p < 2^63: 16 bytes a client.
+    Narrow(Bucket<i64>),
+    /// burst x q + p < 2^127: 24 bytes a client.
+    Wide(Bucket<Wide>),
+}
+
+impl AnyWidth {
+    /// Checks every bound of a quota.
+    pub fn new(quota: Quota, queue: bool) -> Result<Self, BuildError> {
+        let (rate, burst) = (quota.rate(), quota.burst());
+        let (p, q) = rate.per_nanosecond();
+        if rate.tokens() == 0 {
+            return Err(BuildError::RateIsZero { rate });
+        }
+        if rate.period().is_zero() {
+            return Err(BuildError::PeriodIsZero { rate });
+        }
+        if burst == 0 {
+            return Err(BuildError::BurstIsZero);
+        }
+        let fits = |capacity: &u128| {
+            capacity
+                .checked_add(u128::from(p))
+                .is_some_and(|sum| sum < 1 << 127)
+        };
+        let capacity = u128::from(burst).checked_mul(q).filter(fits);
+        let (Some(capacity), Ok(q)) = (capacity, i128::try_from(q)) else {
+            return Err(BuildError::QuotaTooLarge { quota });
+        };
+        let capacity = capacity.cast_signed();
+        if capacity.wrapping_add(i128::from(p)) < 1 << 63 {
+            let (q, capacity) = (i64::narrow(q), i64::narrow(capacity));
+            Ok(Self::Narrow(Bucket {
+                p,
+                q,
+                capacity,
+                burst,
+                queue,
+            }))
+        } else {
+            let (q, capacity) = (Wide::narrow(q), Wide::narrow(capacity));
+            Ok(Self::Wide(Bucket {
+                p,
+                q,
+                capacity,
+                burst,
+                queue,
+            }))
+        }
+    }
+}
+
+impl<V: Level> Bucket<V> {
+    #[inline]
+    fn level_at(&self, state: &BucketState<V>, now: u64) -> V {
+        state.level.earn(
+            now.saturating_sub(state.last_attempt),
+            self.p,
+            self.capacity,
+        )
+    }
+
+    /// The least whole nanoseconds in which `units` of 1/q tokens are earned; 0 for none or less.
+    #[inline]
+    fn time_to_earn(&self, units: i128) -> u128 {
+        div_ceil(u128::try_from(units).unwrap_or(0), u128::from(self.p))
+    }
+}
+
+impl<V: Level> Algorithm for Bucket<V> {
+    type State = BucketState<V>;
+
+    #[inline]
+    fn burst(&self) -> u64 {
+        self.burst
+    }
+
+    fn settles_after(&self) -> Option<u64> {
+        u64::try_from(self.time_to_earn(self.capacity.wide())).ok()
+    }
+
+    #[inline]
+    fn fresh(&self, now: u64) -> BucketState<V> {
+        BucketState {
+            level: self.capacity,
+            last_attempt: now,
+        }
+    }
+
+    #[inline]
+    fn last_attempt(state: &BucketState<V>) -> u64 {
+        state.last_attempt
+    }
+
+    #[inline]
+    fn attempt(&self, state: &mut BucketState<V>, cost: u64, now: u64) -> bool {
+        let level = self.level_at(state, now);
+        let taken = level.take(cost, self.q);
+        *state = BucketState {
+            level: taken.unwrap_or(level),
+            last_attempt: now,
+        };
+        taken.is_some()
+    }
+
+    #[inline]
+    fn report(&self, state: &BucketState<V>, cost: u64, now: u64, admitted: bool) -> Decision {
+        let level = self.level_at(state, now).wide();
+        let (q, capacity) = (self.q.wide(), self.capacity.wide());
+        let whole = div_floor(u128::try_from(level).unwrap_or(0), q.cast_unsigned());
+        // At most the burst, which is a u64.
+        let remaining = u64::try_from(whole).unwrap_or(self.burst);
+        let reset_after = duration(self.time_to_earn(capacity.wrapping_sub(level)));
+        let taken = i128::from(cost).wrapping_mul(q);
+        if admitted {
+            let ahead = capacity.wrapping_sub(level).wrapping_sub(taken);
+            let waits = self.queue && cost > 0 && ahead > 0;
+            let delay = duration(if waits { self.time_to_earn(ahead) } else { 0 });
+            Decision::Allowed {
+                remaining,
+                delay,
+                reset_after,
+            }
+        } else {
+            let retry_after = duration(self.time_to_earn(taken.wrapping_sub(level)));
+            Decision::Limited {
+                remaining,
+                retry_after,
+                reset_after,
+            }
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The fixed window: a count that starts again when its window has closed.
+
+use core::time::Duration;
+
+use super::{Algorithm, positive, window_ns};
+use crate::time::duration;
+use crate::{BuildError, Decision};
+
+/// At most `limit` tokens in a window of time.
+///
+/// A window opens at a client's first request, and again at the first request after it has closed,
+/// exactly `window` after it opened; [`aligned`](Self::aligned) windows open at whole multiples of
+/// their length on the limiter's clock (with [`MonotonicClock`](crate::MonotonicClock): UTC).
+/// Around an edge two windows' worth passes in less than one window's time: the token bucket has
+/// no such edge. 24 bytes a client.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{FixedWindow, Limiter, Timestamp};
+///
+/// let limiter = Limiter::builder(FixedWindow::new(1, Duration::from_nanos(10)).aligned()).build()?;
+/// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(109))?.is_allowed());
+/// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(110))?.is_allowed());
+/// assert!(!limiter.try_acquire_at(1, Timestamp::from_nanos(119))?.is_allowed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FixedWindow {
+    limit: u64,
+    window: Duration,
+    aligned: bool,
+}
+
+impl FixedWindow {
+    /// At most `limit` tokens in a `window` that opens at a client's first request. Both are
+    /// checked where a limiter is built.
+    #[must_use]
+    pub const fn new(limit: u64, window: Duration) -> Self {
+        Self {
+            limit,
+            window,
+            aligned: false,
+        }
+    }
+
+    /// The same, with windows that open at whole multiples of their length.
+    #[must_use]
+    pub const fn aligned(self) -> Self {
+        Self {
+            aligned: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn validated(self) -> Result<FixedWindows, BuildError> {
+        Ok(FixedWindows {
+            limit: positive(self.limit)?,
+            window_ns: window_ns(self.window)?,
+            aligned: self.aligned,
+        })
+    }
+}
+
+/// A validated fixed window.
+#[derive(Clone, Copy, Debug)]
+pub struct FixedWindows {
+    limit: u64,
+    window_ns: u64,
+    aligned: bool,
+}
+
+/// A client's window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FixedWindowState {
+    opened_at: u64,
+    /// At most the limit.
+    used: u64,
+    last_attempt: u64,
+}
+
+impl FixedWindows {
+    /// The window that a call at `now` falls in: when it opened and what was used of it.
+    fn window_at(&self, state: &FixedWindowState, now: u64) -> (u64, u64) {
+        if state.used > 0 && now.saturating_sub(state.opened_at) < self.window_ns {
+            return (state.opened_at, state.used);
+        }
+        let since_edge = if self.aligned {
+            now.checked_rem(self.window_ns)
+        } else {
+            Some(0)
+        };
+        (now.saturating_sub(since_edge.unwrap_or(0)), 0)
+    }
+}
+
+impl Algorithm for FixedWindows {
+    type State = FixedWindowState;
+
+    fn burst(&self) -> u64 {
+        self.limit
+    }
+
+    fn settles_after(&self) -> Option<u64> {
+        Some(self.window_ns)
+    }
+
+    fn fresh(&self, now: u64) -> FixedWindowState {
+        FixedWindowState {
+            opened_at: now,
+            used: 0,
+            last_attempt: now,
+        }
+    }
+
+    fn last_attempt(state: &FixedWindowState) -> u64 {
+        state.last_attempt
+    }
+
+    fn attempt(&self, state: &mut FixedWindowState, cost: u64, now: u64) -> bool {
+        let (opened_at, used) = self.window_at(state, now);
+        let left = self.limit.saturating_sub(used);
+        let admitted = cost <= left;
+        let used = if admitted {
+            used.saturating_add(cost)
+        } else {
+            used
+        };
+        *state = FixedWindowState {
+            opened_at,
+            used,
+            last_attempt: now,
+        };
+        admitted
+    }
+
+    fn report(&self, state: &FixedWindowState, _: u64, now: u64, admitted: bool) -> Decision {
+        let (opened_at, used) = self.window_at(state, now);
+        let remaining = self.limit.saturating_sub(used);
+        let open_for = self.window_ns.saturating_sub(now.saturating_sub(opened_at));
+        let reset_after = duration(u128::from(if used > 0 { open_for } else { 0 }));
+        if admitted {
+            Decision::Allowed {
+                remaining,
+                delay: Duration::ZERO,
+                reset_after,
+            }
+        } else {
+            // Something was used, or the call would have passed: the window is open.
+            Decision::Limited {
+                remaining,
+                retry_after: reset_after,
+                reset_after,
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The algorithms: state and arithmetic, with time as an argument. No clock, no lock, no atomics,
+//! no I/O. Whoever holds a state, one limiter or a shard of clients, calls the same functions.
+
+pub(crate) mod bucket;
+pub(crate) mod fixed_window;
+pub(crate) mod leaky_bucket;
+pub(crate) mod sliding_log;
+pub(crate) mod sliding_window_counter;
+pub(crate) mod token_bucket;
+
+use core::fmt::Debug;
+use core::time::Duration;
+
+use crate::{BuildError, Decision};
+
+/// One validated limit, and how it judges calls against a client's state.
+///
+/// Times handed to one state never run back: whoever holds it sees to that.
+pub trait Algorithm: Clone + Debug + Send + Sync {
+    /// What is kept for a client. The default fills vacant places and means nothing.
+    type State: Clone + Debug + Default + Send;
+
+    /// The most that one call can take.
+    fn burst(&self) -> u64;
+
+    /// Nanoseconds after a client's last attempt by which no past call counts any more, so that
+    /// forgetting it then changes no answer. `None` if that is longer than time can run.
+    fn settles_after(&self) -> Option<u64>;
+
+    /// A client first seen at `now`.
+    fn fresh(&self, now: u64) -> Self::State;
+
+    /// The time of the client's last attempt.
+    fn last_attempt(state: &Self::State) -> u64;
+
+    /// Takes `cost` (from 1 to the burst) if that many tokens are there, else nothing; either way
+    /// `now` becomes the last attempt.
+    fn attempt(&self, state: &mut Self::State, cost: u64, now: u64) -> bool;
+
+    /// The answer to an attempt of `cost` just made at `now`, or, with a cost of 0, to a look.
+    fn report(&self, state: &Self::State, cost: u64, now: u64, admitted: bool) -> Decision;
+}
+
+/// The window's length in nanoseconds, if it is one that time can reach the end of.
+pub(crate) fn window_ns(window: Duration) -> Result<u64, BuildError> {
+    let longest = Duration::from_nanos(u64::MAX);
+    match u64::try_from(window.as_nanos()) {
+        Ok(0) => Err(BuildError::WindowIsZero),
+        Ok(window_ns) => Ok(window_ns),
+        Err(_) => Err(BuildError::WindowTooLong { window, longest }),
+    }
+}
+
+/// The limit, if it admits anything.
+pub(crate) fn positive(limit: u64) -> Result<u64, BuildError> {
+    if limit == 0 {
+        Err(BuildError::LimitIsZero)
+    } else {
+        Ok(limit)
+    }
+}

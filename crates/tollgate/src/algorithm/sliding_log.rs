@@ -1,0 +1,165 @@
+//! The sliding log: every admitted call counts until it is one window old.
+
+use core::time::Duration;
+use std::collections::VecDeque;
+
+use super::{Algorithm, positive, window_ns};
+use crate::time::duration;
+use crate::{BuildError, Decision};
+
+/// The most entries that a client's log may come to hold.
+const MOST_ENTRIES: u64 = 65_536;
+
+/// At most `limit` tokens in *every* stretch of one window: each admitted call is remembered until
+/// it is exactly `window` old. Exact, and paid for in memory: up to 16 bytes a client for each
+/// admitted call in the window, hence a limit of at most 65,536.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limiter, SlidingLog, Timestamp};
+///
+/// let limiter = Limiter::builder(SlidingLog::new(1, Duration::from_nanos(10))).build()?;
+/// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(5))?.is_allowed());
+/// assert!(!limiter.try_acquire_at(1, Timestamp::from_nanos(14))?.is_allowed());
+/// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(15))?.is_allowed());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlidingLog {
+    limit: u64,
+    window: Duration,
+}
+
+impl SlidingLog {
+    /// At most `limit` tokens (from 1 to 65,536) in every stretch of `window`. Both are checked
+    /// where a limiter is built.
+    #[must_use]
+    pub const fn new(limit: u64, window: Duration) -> Self {
+        Self { limit, window }
+    }
+
+    pub(crate) fn validated(self) -> Result<SlidingLogs, BuildError> {
+        let limit = positive(self.limit)?;
+        if limit > MOST_ENTRIES {
+            return Err(BuildError::LimitTooLarge {
+                limit,
+                most: MOST_ENTRIES,
+            });
+        }
+        Ok(SlidingLogs {
+            limit,
+            window_ns: window_ns(self.window)?,
+        })
+    }
+}
+
+/// A validated sliding log.
+#[derive(Clone, Copy, Debug)]
+pub struct SlidingLogs {
+    limit: u64,
+    window_ns: u64,
+}
+
+/// A client's log.
+#[derive(Clone, Debug, Default)]
+pub struct SlidingLogState {
+    /// (time, tokens) of admitted calls, the oldest first; calls of one instant share an entry, so
+    /// there are at most as many entries as tokens, and tokens never exceed the limit.
+    entries: VecDeque<(u64, u64)>,
+    last_attempt: u64,
+}
+
+impl SlidingLogs {
+    fn counts(&self, admitted_at: u64, now: u64) -> bool {
+        now.saturating_sub(admitted_at) < self.window_ns
+    }
+
+    /// Nanoseconds until a call admitted at `admitted_at` has left.
+    fn leaves_after(&self, admitted_at: u64, now: u64) -> u64 {
+        self.window_ns
+            .saturating_sub(now.saturating_sub(admitted_at))
+    }
+
+    fn used(&self, state: &SlidingLogState, now: u64) -> u64 {
+        state
+            .entries
+            .iter()
+            .filter(|entry| self.counts(entry.0, now))
+            .map(|entry| entry.1)
+            .sum()
+    }
+}
+
+impl Algorithm for SlidingLogs {
+    type State = SlidingLogState;
+
+    fn burst(&self) -> u64 {
+        self.limit
+    }
+
+    fn settles_after(&self) -> Option<u64> {
+        Some(self.window_ns)
+    }
+
+    fn fresh(&self, now: u64) -> SlidingLogState {
+        SlidingLogState {
+            entries: VecDeque::new(),
+            last_attempt: now,
+        }
+    }
+
+    fn last_attempt(state: &SlidingLogState) -> u64 {
+        state.last_attempt
+    }
+
+    fn attempt(&self, state: &mut SlidingLogState, cost: u64, now: u64) -> bool {
+        state.last_attempt = now;
+        while state
+            .entries
+            .pop_front_if(|entry| !self.counts(entry.0, now))
+            .is_some()
+        {}
+        let used = self.used(state, now);
+        if cost > self.limit.saturating_sub(used) {
+            return false;
+        }
+        match state.entries.back_mut().filter(|entry| entry.0 == now) {
+            Some((_, tokens)) => *tokens = tokens.saturating_add(cost),
+            None => state.entries.push_back((now, cost)),
+        }
+        true
+    }
+
+    fn report(&self, state: &SlidingLogState, cost: u64, now: u64, admitted: bool) -> Decision {
+        let remaining = self.limit.saturating_sub(self.used(state, now));
+        let newest = state
+            .entries
+            .back()
+            .filter(|entry| self.counts(entry.0, now));
+        let reset_after = newest.map_or(0, |entry| self.leaves_after(entry.0, now));
+        let reset_after = duration(u128::from(reset_after));
+        if admitted {
+            return Decision::Allowed {
+                remaining,
+                delay: Duration::ZERO,
+                reset_after,
+            };
+        }
+        // The oldest leave first: wait for the one with which enough has left.
+        let mut free = remaining;
+        let enough = state
+            .entries
+            .iter()
+            .filter(|entry| self.counts(entry.0, now))
+            .find(|entry| {
+                free = free.saturating_add(entry.1);
+                free >= cost
+            });
+        let retry_after = enough.map_or(0, |entry| self.leaves_after(entry.0, now));
+        Decision::Limited {
+            remaining,
+            retry_after: duration(u128::from(retry_after)),
+            reset_after,
+        }
+    }
+}

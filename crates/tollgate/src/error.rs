@@ -1,0 +1,92 @@
+//! Why a limiter was not built.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::{Quota, Rate};
+
+/// Why a limiter was not built: each names the number, its value and its bound.
+///
+/// ```
+/// use tollgate::{KeyedLimiter, Rate};
+///
+/// let error = KeyedLimiter::new(Rate::per_second(5).burst(0), 100).unwrap_err();
+/// assert_eq!(error.to_string(), "burst is 0; the least is 1 token");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The rate earns no tokens.
+    RateIsZero {
+        /// The rate as given.
+        rate: Rate,
+    },
+    /// The rate's period is zero.
+    PeriodIsZero {
+        /// The rate as given.
+        rate: Rate,
+    },
+    /// The burst is zero: every call would be refused for ever.
+    BurstIsZero,
+    /// With p/q the rate in lowest terms per nanosecond, burst x q + p is 2^127 or more.
+    QuotaTooLarge {
+        /// The quota as given.
+        quota: Quota,
+    },
+    /// The limit of a window is zero.
+    LimitIsZero,
+    /// A sliding log of more entries than it may hold.
+    LimitTooLarge {
+        /// The limit as given.
+        limit: u64,
+        /// The largest that is accepted.
+        most: u64,
+    },
+    /// A window of no length.
+    WindowIsZero,
+    /// A window that no [`Timestamp`](crate::Timestamp) reaches the end of.
+    WindowTooLong {
+        /// The window as given.
+        window: Duration,
+        /// The longest that is accepted.
+        longest: Duration,
+    },
+    /// No client may be tracked.
+    MaxClientsIsZero,
+    /// Clients would be forgotten as soon as they are seen.
+    IdleIsZero,
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::RateIsZero { rate } => {
+                write!(f, "rate is {rate}; the least is 1 token in a period")
+            }
+            Self::PeriodIsZero { rate } => {
+                write!(f, "period of rate {rate} is 0; the least is 1 ns")
+            }
+            Self::BurstIsZero => f.write_str("burst is 0; the least is 1 token"),
+            Self::QuotaTooLarge { quota } => write!(
+                f,
+                "quota {quota} is too large: with p/q its rate in lowest terms per nanosecond, \
+                 burst x q + p must be below 2^127"
+            ),
+            Self::LimitIsZero => f.write_str("limit is 0; the least is 1 token a window"),
+            Self::LimitTooLarge { limit, most } => {
+                write!(
+                    f,
+                    "limit is {limit}; a sliding log holds at most {most} tokens a window"
+                )
+            }
+            Self::WindowIsZero => f.write_str("window is 0; the least is 1 ns"),
+            Self::WindowTooLong { window, longest } => {
+                write!(f, "window is {window:?}; the longest is {longest:?}")
+            }
+            Self::MaxClientsIsZero => f.write_str("max_clients is 0; the least is 1 client"),
+            Self::IdleIsZero => f.write_str("idle is 0; the least is 1 ns"),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}

@@ -1,0 +1,459 @@
+//! Whose bucket: any `Hash`, as 128 bits.
+//!
+//! The bytes that a key feeds to `Hash` are its identity. Up to 14 of them (a `str` of 14 bytes:
+//! its closing 0xff is kept as one bit) are the key itself, so short names are compared exactly;
+//! of longer ones 116 bits of a keyed SipHash-1-3-128 are kept, under which the chance that any
+//! two of a million clients meet is 10^-23. Where a client sits in a table is told by a second,
+//! faster keyed hash, on which no equality rests.
+
+use core::fmt;
+use core::hash::{BuildHasher, Hash, Hasher};
+use std::hash::RandomState;
+
+use siphasher::sip128::{Hasher128, SipHasher13};
+
+/// The longest sequence of bytes that is a key itself.
+const INLINE: usize = 14;
+/// Where the two bits stand that tell what the rest is; both zero is no key at all.
+const HASHED: u64 = 0b01 << 62;
+const INLINED: u64 = 0b10 << 62;
+const INLINED_AND_FF: u64 = 0b11 << 62;
+/// Four bits for the number of bytes.
+const LENGTH_SHIFT: u32 = 58;
+/// Bits that no key uses: left for a client's plan and the generation of its quota.
+const SPARE: u64 = 0x3ff << 48;
+
+/// A client. All zero is no client; ten bits of the second word are always zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Key {
+    low: u64,
+    high: u64,
+}
+
+impl Key {
+    /// What a vacant place in a table holds.
+    pub(crate) const VACANT: Self = Self { low: 0, high: 0 };
+
+    #[inline]
+    pub(crate) fn is_vacant(self) -> bool {
+        // Every key has one of the two top bits.
+        self.high == 0
+    }
+}
+
+/// The secrets of one limiter, so that nobody outside can choose names that meet.
+#[derive(Clone)]
+pub(crate) struct Secrets {
+    long_names: SipHasher13,
+    places: Places,
+}
+
+/// Where clients go: the secret of the fast hash, and how much of it chooses the shard.
+#[derive(Clone, Copy)]
+pub(crate) struct Places {
+    secret: (u64, u64, u64),
+    shard_bits: u32,
+}
+
+impl Secrets {
+    /// Fresh secrets from the standard library's own source of randomness, for 2^`shard_bits`
+    /// shards (at most 2^16).
+    pub(crate) fn random(shard_bits: u32) -> Self {
+        // Each word is a SipHash under random keys that the standard library never shows.
+        let word = |n: u8| RandomState::new().hash_one(n);
+        Self {
+            long_names: SipHasher13::new_with_keys(word(0), word(1)),
+            places: Places {
+                secret: (word(2), word(3), word(4)),
+                shard_bits,
+            },
+        }
+    }
+
+    /// The same secrets every time: a model checker must see the same run again.
+    #[cfg(all(test, loom))]
+    pub(crate) fn fixed(shard_bits: u32) -> Self {
+        let secret = (
+            0x9e37_79b9_7f4a_7c15,
+            0xbf58_476d_1ce4_e5b9,
+            0x94d0_49bb_1331_11eb,
+        );
+        let long_names = SipHasher13::new_with_keys(1, 2);
+        Self {
+            long_names,
+            places: Places { secret, shard_bits },
+        }
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        self.places
+    }
+
+    /// The client that `key` names. Runs the key's own `Hash`: never call it under a lock.
+    #[inline]
+    pub(crate) fn key<K: Hash + ?Sized>(&self, key: &K) -> Key {
+        let mut bytes = KeyBytes::new(self);
+        key.hash(&mut bytes);
+        bytes.into_key()
+    }
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secrets(..)")
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Places(..)")
+    }
+}
+
+impl Places {
+    /// How many shards there are.
+    pub(crate) fn shards(self) -> usize {
+        1_usize.checked_shl(self.shard_bits).unwrap_or(1)
+    }
+
+    /// 64 bits: two folded multiplies under the limiter's own random key. After one, names that
+    /// count up can still fall into step with an unlucky key.
+    #[inline]
+    pub(crate) fn hash(self, key: Key) -> u64 {
+        let (first, second, third) = self.secret;
+        folded(folded(key.low ^ first, key.high ^ second), third)
+    }
+
+    /// The shard of a client with this hash: its uppermost bits.
+    #[inline]
+    pub(crate) fn shard(self, hash: u64) -> usize {
+        usize::try_from((hash >> 32) >> 32_u32.saturating_sub(self.shard_bits)).unwrap_or(0)
+    }
+
+    /// The hash that a shard's own table goes by: the 32 bits below those that chose the shard.
+    #[inline]
+    pub(crate) fn in_shard(self, hash: u64) -> u32 {
+        u32::try_from((hash << self.shard_bits) >> 32).unwrap_or(u32::MAX)
+    }
+}
+
+/// The upper and the lower half of a product, each mixing what the other leaves in order.
+#[inline]
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a).wrapping_mul(u128::from(b));
+    low_word(product) ^ low_word(product >> 64)
+}
+
+#[inline]
+fn low_word(n: u128) -> u64 {
+    // Masked to 64 bits, so the conversion always fits and compiles to nothing.
+    u64::try_from(n & u128::from(u64::MAX)).unwrap_or(u64::MAX)
+}
+
+/// Collects what a key feeds to `Hash`: in two words while it fits, else in a SipHash.
+struct KeyBytes<'a> {
+    held: Held,
+    /// A byte 0xff after those held: how a `str` ends, and seldom in the midst of anything.
+    closed: bool,
+    secrets: &'a Secrets,
+    /// Once there were more.
+    hasher: Option<SipHasher13>,
+}
+
+/// Up to 15 bytes, the first in the lowest bits; zero above them.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    low: u64,
+    high: u64,
+    len: usize,
+}
+
+impl<'a> KeyBytes<'a> {
+    #[inline]
+    fn new(secrets: &'a Secrets) -> Self {
+        KeyBytes {
+            held: Held::default(),
+            closed: false,
+            secrets,
+            hasher: None,
+        }
+    }
+
+    #[inline]
+    fn into_key(self) -> Key {
+        let Held { low, high, len } = self.held;
+        if self.closed && len <= INLINE && self.hasher.is_none() {
+            return inlined(INLINED_AND_FF, low, high, len);
+        }
+        self.into_unclosed_key()
+    }
+
+    /// The same for what does not end as a `str` does. A last byte of 0xff that came with others
+    /// is still one: the identity is the bytes.
+    fn into_unclosed_key(mut self) -> Key {
+        if let Some(mut hasher) = self.hasher {
+            if self.closed {
+                hasher.write(&[0xff]);
+            }
+            return hashed(&hasher);
+        }
+        if !self.closed && self.held.last() == Some(0xff) {
+            self.held = self.held.without_last();
+            self.closed = true;
+        }
+        let Held { low, high, len } = self.held;
+        match (len <= INLINE, self.closed) {
+            (true, false) => inlined(INLINED, low, high, len),
+            (true, true) => inlined(INLINED_AND_FF, low, high, len),
+            (false, _) => hashed(&self.spilled()),
+        }
+    }
+
+    /// A hasher that was fed the bytes so far.
+    fn spilled(&self) -> SipHasher13 {
+        let mut hasher = self.secrets.long_names;
+        let bytes = self.held.bytes();
+        hasher.write(bytes.get(..self.held.len).unwrap_or_default());
+        if self.closed {
+            hasher.write(&[0xff]);
+        }
+        hasher
+    }
+
+    /// What is not the first piece of a key.
+    fn write_more(&mut self, bytes: &[u8]) {
+        let len = self.held.len.saturating_add(usize::from(self.closed));
+        let len = len.saturating_add(bytes.len());
+        if self.hasher.is_none() && len <= INLINE + 1 {
+            if core::mem::take(&mut self.closed) {
+                self.held.push(0xff);
+            }
+            bytes.iter().for_each(|byte| self.held.push(*byte));
+            return;
+        }
+        let mut hasher = self.hasher.unwrap_or_else(|| self.spilled());
+        hasher.write(bytes);
+        self.closed = false;
+        self.hasher = Some(hasher);
+    }
+}
+
+impl Hasher for KeyBytes<'_> {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        let first = self.held.len == 0 && !self.closed && self.hasher.is_none();
+        match Held::loaded(bytes) {
+            Some(held) if first => self.held = held,
+            _ => self.write_more(bytes),
+        }
+    }
+
+    #[inline]
+    fn write_u8(&mut self, byte: u8) {
+        if byte == 0xff && !self.closed && self.hasher.is_none() {
+            self.closed = true;
+        } else {
+            self.write_more(&[byte]);
+        }
+    }
+
+    /// Not asked for: the identity is the bytes.
+    fn finish(&self) -> u64 {
+        0
+    }
+}
+
+impl Held {
+    /// `bytes`, if there are at most 15: two overlapping reads instead of a copy of unknown
+    /// length, which would cost more than the rest of the key.
+    #[inline]
+    fn loaded(bytes: &[u8]) -> Option<Self> {
+        let len = bytes.len();
+        if len > INLINE + 1 {
+            return None;
+        }
+        if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            // Of the last eight bytes, 16 - len are among the first eight. In two steps, since
+            // for a length of eight that is every bit.
+            let last = u64::from_le_bytes(*last) >> bits(15_usize.wrapping_sub(len)) >> 8;
+            return Some(Self {
+                low: u64::from_le_bytes(*first),
+                high: last,
+                len,
+            });
+        }
+        let low = if let (Some(first), Some(last)) =
+            (bytes.first_chunk::<4>(), bytes.last_chunk::<4>())
+        {
+            let last = u64::from(u32::from_le_bytes(*last));
+            u64::from(u32::from_le_bytes(*first)) | (last << bits(len.wrapping_sub(4)))
+        } else {
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |word, byte| (word << 8) | u64::from(*byte))
+        };
+        Some(Self { low, high: 0, len })
+    }
+
+    /// One byte more; the caller has seen that there is room.
+    fn push(&mut self, byte: u8) {
+        let byte = u64::from(byte) << bits(self.len);
+        if self.len < 8 {
+            self.low |= byte;
+        } else {
+            self.high |= byte;
+        }
+        self.len = self.len.wrapping_add(1);
+    }
+
+    fn bytes(self) -> [u8; 16] {
+        let words = (u128::from(self.high) << 64) | u128::from(self.low);
+        words.to_le_bytes()
+    }
+
+    fn last(self) -> Option<u8> {
+        self.bytes().get(self.len.checked_sub(1)?).copied()
+    }
+
+    fn without_last(self) -> Self {
+        let mut shorter = Self::default();
+        let bytes = self.bytes();
+        bytes
+            .iter()
+            .take(self.len.saturating_sub(1))
+            .for_each(|byte| shorter.push(*byte));
+        shorter
+    }
+}
+
+/// The bits below the byte at `at` in its word of eight.
+#[inline]
+fn bits(at: usize) -> u32 {
+    u32::try_from(at & 7).unwrap_or(0).wrapping_mul(8)
+}
+
+#[inline]
+fn inlined(kind: u64, low: u64, high: u64, len: usize) -> Key {
+    let len = u64::try_from(len).unwrap_or(0) << LENGTH_SHIFT;
+    Key {
+        low,
+        high: high | kind | len,
+    }
+}
+
+#[inline]
+fn hashed(hasher: &SipHasher13) -> Key {
+    let (low, high) = hasher.finish128().as_u64();
+    Key {
+        low,
+        high: high & !(HASHED | INLINED | SPARE) | HASHED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    fn secrets() -> Secrets {
+        Secrets::random(8)
+    }
+
+    #[test]
+    fn distinct_bytes_are_distinct_clients() {
+        let secrets = secrets();
+        let mut seen = HashSet::new();
+        // Every length around the inline limit, each with 0xff or 0 at any one place.
+        for len in 0..40 {
+            for odd in [0x00, 0x61, 0xff] {
+                for at in 0..len {
+                    let mut name = vec![0x61; len];
+                    name[at] = odd;
+                    seen.insert(name);
+                }
+            }
+            seen.insert(vec![0xff; len]);
+            seen.insert(vec![0; len]);
+        }
+        let keys: HashSet<(u64, u64)> = seen
+            .iter()
+            .map(|name| {
+                let mut bytes = KeyBytes::new(&secrets);
+                bytes.write(name);
+                let key = bytes.into_key();
+                assert!(!key.is_vacant());
+                assert_eq!(key.high & SPARE, 0, "the spare bits stay free");
+                (key.low, key.high)
+            })
+            .collect();
+        assert_eq!(keys.len(), seen.len());
+    }
+
+    #[test]
+    fn identity_is_the_bytes_however_they_are_fed() {
+        let secrets = secrets();
+        let name: Vec<u8> = (0..60u8).map(|n| n.wrapping_mul(5)).collect();
+        for len in 0..60 {
+            let mut whole = KeyBytes::new(&secrets);
+            whole.write(&name[..len]);
+            let whole = whole.into_key();
+            for cut in 0..len {
+                let mut parts = KeyBytes::new(&secrets);
+                parts.write(&name[..cut]);
+                for byte in &name[cut..len] {
+                    parts.write_u8(*byte);
+                }
+                assert_eq!(parts.into_key(), whole, "{len} bytes cut at {cut}");
+            }
+        }
+    }
+
+    #[test]
+    fn borrowed_and_owned_names_are_one_client() {
+        let secrets = secrets();
+        for name in [
+            "",
+            "alice",
+            "fourteen bytes",
+            "fifteen bytes..",
+            "a name of thirty-six bytes, in full.",
+        ] {
+            assert_eq!(secrets.key(name), secrets.key(&name.to_owned()));
+            assert_eq!(
+                secrets.key(&(name, 7u64)),
+                secrets.key(&(name.to_owned(), 7u64))
+            );
+        }
+        assert_ne!(secrets.key(&("a:b", "c")), secrets.key(&("a", "b:c")));
+    }
+
+    /// Chi-square over 256 cells for names that differ little; 400 is out of reach for a fair
+    /// hash (mean 255, deviation 23), so that the test does not depend on the random secret.
+    #[test]
+    fn places_are_spread_evenly() {
+        let secrets = secrets();
+        let families: [fn(u32) -> String; 4] = [
+            |n| n.to_string(),
+            |n| format!("client-{n:07}"),
+            |n| format!("{n:08x}----"),
+            |n| format!("10.{}.{}.{}", n >> 16, (n >> 8) & 255, n & 255),
+        ];
+        for name in families {
+            for shift in [56, 48, 40, 32, 24] {
+                let mut cells = [0u32; 256];
+                for n in 0..51_200 {
+                    let hash = secrets.places().hash(secrets.key(name(n).as_str()));
+                    cells[usize::from((hash >> shift).to_le_bytes()[0])] += 1;
+                }
+                let squares: i64 = cells.iter().map(|n| (i64::from(*n) - 200).pow(2)).sum();
+                assert!(
+                    squares / 200 < 400,
+                    "chi-square {} at bit {shift} of {}",
+                    squares / 200,
+                    name(7)
+                );
+            }
+        }
+    }
+}

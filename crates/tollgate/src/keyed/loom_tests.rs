@@ -1,0 +1,195 @@
+//! Every interleaving of a few calls, with two shards and a cap of two: run with
+//! `cargo xtask test --only loom`.
+//!
+//! Two things are checked at the end of each: everything that holds whenever no call is under way
+//! (`validate`: no place lost, never above the cap, bounds where they belong), and that each
+//! refusal was just.
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::clients::Rules;
+use super::key::{Key, Secrets};
+use super::shards::Shards;
+use crate::algorithm::bucket::{AnyWidth, Bucket};
+use crate::{Decision, Rate};
+use core::time::Duration;
+
+use super::store::Store;
+
+const IDLE_NS: u64 = 10;
+
+/// A store of two shards and at most two clients, and a supply of names for either shard.
+struct World {
+    store: Arc<Shards<Bucket<i64>>>,
+    /// Names that live in the first shard, and in the second.
+    names: [Vec<Key>; 2],
+}
+
+fn world() -> World {
+    let Ok(AnyWidth::Narrow(bucket)) =
+        AnyWidth::new(Rate::new(1, Duration::from_nanos(1)).burst(5), false)
+    else {
+        unreachable!("fits 64 bits")
+    };
+    let secrets = Secrets::fixed(1);
+    let places = secrets.places();
+    let mut names = [Vec::new(), Vec::new()];
+    for name in 0..64_u64 {
+        let key = secrets.key(&name);
+        names[places.shard(places.hash(key))].push(key);
+    }
+    let rules = Rules {
+        algorithm: bucket,
+        idle_ns: Some(IDLE_NS),
+    };
+    World {
+        store: Arc::new(Shards::new(rules, places, 2)),
+        names,
+    }
+}
+
+fn is_refused(decision: Decision) -> bool {
+    decision == Decision::ClientLimit
+}
+
+/// Two newcomers, and one idle client in the shard of neither: one of them gets its place.
+#[test]
+fn two_newcomers_for_one_idle_client_of_another_shard() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[1][0], 1, 0);
+        let _ = store.acquire(names[1][1], 1, 5);
+        let (name, other) = (names[0][0], store.clone());
+        let caller = thread::spawn(move || other.acquire(name, 1, IDLE_NS));
+        let own = store.acquire(names[0][1], 1, IDLE_NS);
+        let others = caller.join().unwrap();
+        assert!(is_refused(own) != is_refused(others), "{own:?} {others:?}");
+        store.validate();
+        assert_eq!(store.len(IDLE_NS), 2);
+    });
+}
+
+/// The same new client twice at once takes one place.
+#[test]
+fn the_same_newcomer_twice() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[1][0], 1, 0);
+        let (name, other) = (names[0][0], store.clone());
+        let caller = thread::spawn(move || other.acquire(name, 1, 1));
+        let own = store.acquire(name, 1, 1);
+        let others = caller.join().unwrap();
+        assert!(own.is_allowed() && others.is_allowed());
+        assert_eq!(own.remaining().min(others.remaining()), 3, "one bucket");
+        store.validate();
+        assert_eq!(store.len(1), 2);
+    });
+}
+
+/// An idle client returns while a newcomer wants its place: it is known, or it is new and there is
+/// room for one of the two.
+#[test]
+fn an_owner_returns_while_it_is_being_forgotten() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[1][0], 1, 0);
+        let _ = store.acquire(names[0][1], 1, 5);
+        let (owner, other) = (names[1][0], store.clone());
+        let caller = thread::spawn(move || other.acquire(owner, 1, IDLE_NS));
+        let newcomer = store.acquire(names[0][0], 1, IDLE_NS);
+        let owner = caller.join().unwrap();
+        assert!(
+            is_refused(newcomer) != is_refused(owner),
+            "{newcomer:?} {owner:?}"
+        );
+        if !is_refused(owner) {
+            assert_eq!(owner.remaining(), 4, "it had gone idle: a fresh bucket");
+        }
+        store.validate();
+    });
+}
+
+/// A removal makes room for a newcomer, or comes too late for it.
+#[test]
+fn a_removal_against_a_newcomer() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[1][0], 1, 0);
+        let _ = store.acquire(names[0][1], 1, 0);
+        let (removed, other) = (names[1][0], store.clone());
+        let caller = thread::spawn(move || other.remove(removed, 1));
+        let newcomer = store.acquire(names[0][0], 1, 1);
+        assert!(caller.join().unwrap());
+        store.validate();
+        assert_eq!(store.len(1), if is_refused(newcomer) { 1 } else { 2 });
+    });
+}
+
+/// The first client of an empty shard comes while a newcomer goes round all shards for room. A
+/// second newcomer, after both, must still find whoever is idle by then.
+#[test]
+fn the_first_of_a_shard_against_a_search() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[0][0], 1, 0);
+        let _ = store.acquire(names[0][1], 1, 0);
+        let (first, other) = (names[1][0], store.clone());
+        // At this time both of the others are idle.
+        let caller = thread::spawn(move || other.acquire(first, 1, IDLE_NS));
+        let searching = store.acquire(names[0][2], 1, IDLE_NS + 3);
+        let first = caller.join().unwrap();
+        assert!(
+            first.is_allowed() && searching.is_allowed(),
+            "{first:?} {searching:?}"
+        );
+        store.validate();
+        // `first` is idle now, whatever the search made of the floor; `searching` is not.
+        let last = store.acquire(names[0][3], 1, 2 * IDLE_NS);
+        assert!(last.is_allowed(), "{last:?}");
+        store.validate();
+    });
+}
+
+/// A thread that read its clock long ago enters an empty shard: it is idle as soon as it is there.
+/// No later newcomer may be refused for it.
+#[test]
+fn a_latecomer_to_an_empty_shard_against_a_refusal() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[0][0], 1, IDLE_NS);
+        let _ = store.acquire(names[0][1], 1, IDLE_NS);
+        let (leaver, latecomer, other) = (names[0][1], names[1][0], store.clone());
+        let caller = thread::spawn(move || {
+            other.remove(leaver, IDLE_NS);
+            other.acquire(latecomer, 1, 0)
+        });
+        let newcomer = store.acquire(names[0][2], 1, IDLE_NS + 1);
+        let latecomer = caller.join().unwrap();
+        // Refused only before the removal, or never: after it there is always room.
+        if is_refused(newcomer) {
+            assert!(latecomer.is_allowed());
+        }
+        store.validate();
+        assert!(
+            !is_refused(store.acquire(names[0][3], 1, IDLE_NS + 1)) || store.len(IDLE_NS + 1) == 2
+        );
+        store.validate();
+    });
+}
+
+/// Sweeping, counting and calling at once lose nobody.
+#[test]
+fn a_sweep_against_a_call() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let _ = store.acquire(names[0][0], 1, 0);
+        let _ = store.acquire(names[1][0], 1, 3);
+        let (owner, other) = (names[0][0], store.clone());
+        let caller = thread::spawn(move || other.acquire(owner, 1, IDLE_NS - 1));
+        let tracked = store.len(IDLE_NS);
+        assert!(caller.join().unwrap().is_allowed());
+        assert!((1..=2).contains(&tracked), "{tracked}");
+        store.validate();
+    });
+}

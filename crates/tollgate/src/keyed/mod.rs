@@ -1,0 +1,463 @@
+//! A bucket a client, bounded.
+
+mod clients;
+mod expiry;
+mod key;
+pub(crate) mod shards;
+pub(crate) mod store;
+mod table;
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use core::fmt;
+use core::hash::Hash;
+use core::time::Duration;
+
+use crate::clock::Timeline;
+use crate::limit::sealed::Shapes;
+use crate::{
+    BuildError, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock, Quota,
+    Timestamp, TokenBucket,
+};
+use key::Secrets;
+use store::{Idle, Store, StorePlan};
+
+type Keyed<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Keyed;
+
+/// So many shards that threads seldom meet in one and that growing or sweeping one is short.
+const SHARD_BITS: u32 = 8;
+/// Below so many clients one shard will do.
+const FEW_CLIENTS: u64 = 4_096;
+
+/// A bucket a client, for at most `max_clients` of them.
+///
+/// Any `Hash` is a key, borrowed or compound: `"alice"`, `&("tenant-7", user_id)`, an `IpAddr`. Two
+/// keys are one client when they feed the same bytes to `Hash`. Names are not stored, so a client
+/// costs the same few bytes however long its name, and nothing is allocated for one already
+/// tracked (but for a sliding log's entries).
+///
+/// A client is forgotten once its last attempt is `idle` ago: by default the time after which no
+/// past call counts, where forgetting changes no answer. There is no background thread and no
+/// long stall: each call looks at up to two clients that may be due, and only a newcomer to a full
+/// table looks at more, at most 64 under one lock. A newcomer is refused
+/// ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked and none of them is idle;
+/// nobody is ever forgotten early for it.
+///
+/// All calls may be made from many threads at once. Calls for one client are decided one after the
+/// other, at a time that never runs back; calls for two clients wait on each other for one
+/// decision at most. No code of yours (`Hash`, [`Clock`]) runs under a lock.
+///
+/// ```
+/// use tollgate::{Decision, KeyedLimiter, Rate};
+///
+/// let user_id = 42;
+/// let limiter = KeyedLimiter::new(Rate::per_second(5).burst(10), 100_000)?;
+/// assert!(limiter.allow("alice"));
+/// assert!(limiter.try_acquire(&("tenant-7", user_id), 10).is_allowed());
+/// match limiter.try_acquire(&("tenant-7", user_id), 3) {
+///     Decision::Allowed { remaining, .. } => unreachable!("{remaining} left"),
+///     refused => println!("429, retry after {:?}", refused.retry_after()), // None: never
+/// }
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+pub struct KeyedLimiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
+    store: Keyed<L>,
+    secrets: Secrets,
+    max_clients: usize,
+    timeline: Timeline<C>,
+}
+
+impl KeyedLimiter {
+    /// A full token bucket of this quota for every client, at most `max_clients` of them at a time.
+    ///
+    /// # Errors
+    ///
+    /// A rate, period, burst or `max_clients` of zero, or a quota beyond the stated bound.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 2)?;
+    /// assert!(limiter.allow("alice") && limiter.allow("bob"));
+    /// assert!(!limiter.allow("alice"), "no token left");
+    /// assert!(!limiter.allow("carol"), "two clients are tracked");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn new(quota: Quota, max_clients: usize) -> Result<Self, BuildError> {
+        Self::builder(quota, max_clients).build()
+    }
+
+    /// A limiter of any [`Limit`], or of a quota as a token bucket, to be given a clock or another
+    /// idle time. `usize::MAX` clients are as many as there is memory for.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, SlidingLog};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(SlidingLog::new(1, Duration::from_secs(1)), 1)
+    ///     .idle(Duration::from_secs(60))
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// clock.advance(Duration::from_secs(59));
+    /// assert!(!limiter.allow("bob"), "alice still has the one place");
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(limiter.allow("bob"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn builder<I: IntoLimit>(limit: I, max_clients: usize) -> KeyedLimiterBuilder<I::Limit> {
+        KeyedLimiterBuilder {
+            limit: limit.into_limit(),
+            max_clients,
+            idle: None,
+            shard_bits: None,
+            clock: MonotonicClock::new(),
+        }
+    }
+}
+
+impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
+    /// Takes one token from the client's bucket if there is one: whether it may proceed right now.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 100)?;
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.allow("alice"));
+    /// assert!(limiter.allow("bob"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[inline]
+    #[must_use = "a decision that is not looked at limits nobody"]
+    pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let now = self.timeline.read();
+        self.store.allow(self.secrets.key(key), now)
+    }
+
+    /// Takes `cost` tokens from the client's bucket if that many are there, else nothing. 0 looks:
+    /// it takes nothing, tracks nobody, keeps nobody alive, and is always allowed.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Decision, KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(5), 100)?;
+    /// assert_eq!(limiter.try_acquire("alice", 3).remaining(), 2);
+    /// assert!(matches!(limiter.try_acquire("alice", 3), Decision::Limited { remaining: 2, .. }));
+    /// assert_eq!(limiter.try_acquire("alice", 6), Decision::TooLarge { burst: 5 });
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn try_acquire<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Decision {
+        let now = self.timeline.read();
+        self.store.acquire(self.secrets.key(key), cost, now)
+    }
+
+    /// The same at a time that the caller brings, which every later one must not be below,
+    /// whichever client it is for. Where threads race, a call is judged at the latest time that
+    /// its client's shard has seen.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 100)?;
+    /// assert!(limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(7))?.is_allowed());
+    /// assert!(!limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(7))?.is_allowed());
+    /// assert!(limiter.try_acquire_at("bob", 1, Timestamp::from_nanos(6)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_acquire_at<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        cost: u64,
+        now: Timestamp,
+    ) -> Result<Decision, ClockWentBackwards> {
+        let now = self.timeline.inject(now)?;
+        Ok(self.store.acquire(self.secrets.key(key), cost, now))
+    }
+
+    /// What remains for a client, without taking anything: as [`try_acquire`](Self::try_acquire)
+    /// with a cost of 0.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 100)?;
+    /// assert_eq!(limiter.peek("alice").remaining(), 1);
+    /// assert!(limiter.is_empty(), "a look tracks nobody");
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.allow("alice"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn peek<K: Hash + ?Sized>(&self, key: &K) -> Decision {
+        self.try_acquire(key, 0)
+    }
+
+    /// Forgets a client, whose next call then starts with a full bucket. Returns whether it was
+    /// tracked and not idle.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 100)?;
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.allow("alice"));
+    /// assert!(limiter.remove("alice"));
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.remove("bob"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
+        let now = self.timeline.read();
+        self.store.remove(self.secrets.key(key), now)
+    }
+
+    /// Clients tracked now: those who are idle are forgotten first.
+    ///
+    /// Exact while no other thread calls; otherwise a number that was right at some instant of
+    /// the call. Costs as little as a look while nobody is due, else as
+    /// [`forget_idle`](Self::forget_idle).
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter =
+    ///     KeyedLimiter::builder(Rate::per_second(1).burst(1), 100).clock(clock.clone()).build()?;
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.allow("alice"));
+    /// assert_eq!(limiter.len(), 1);
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(limiter.len(), 0);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        to_usize(self.store.len(self.timeline.read()))
+    }
+
+    /// Whether no client is tracked now.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets everybody who is idle and gives their memory back; returns how many they were.
+    ///
+    /// Nobody needs to call this: it is for giving memory back after a crowd has left. It holds
+    /// one shard's lock at a time, for at most 64 clients or one smaller table.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter =
+    ///     KeyedLimiter::builder(Rate::per_second(1).burst(1), 2).clock(clock.clone()).build()?;
+    /// assert!(limiter.allow("alice") && limiter.allow("bob") && !limiter.allow("carol"));
+    /// clock.advance(Duration::from_secs(1));
+    /// assert_eq!(limiter.forget_idle(), 2);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn forget_idle(&self) -> usize {
+        to_usize(self.store.forget_idle(self.timeline.read()))
+    }
+
+    /// The most clients that are tracked at a time.
+    #[must_use]
+    pub fn max_clients(&self) -> usize {
+        self.max_clients
+    }
+
+    /// The most tokens that one call can take.
+    #[must_use]
+    pub fn burst(&self) -> u64 {
+        self.store.burst()
+    }
+
+    /// Bytes that the clients' table and expiry queue have on the heap (without the entries of a
+    /// sliding log). Asks every shard in turn.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.store.memory_bytes()
+    }
+
+    /// The most work that any call has done under one lock so far: positions of the expiry queue
+    /// looked at, and tables or queues made anew. The first never exceeds 64, the second 1: this
+    /// is here so that a test can hold the limiter to it.
+    #[must_use]
+    pub fn longest_hold(&self) -> LongestHold {
+        let work = self.store.most_work();
+        LongestHold {
+            positions: work.positions,
+            rebuilds: work.rebuilds,
+        }
+    }
+}
+
+/// The most work done under one lock: see [`KeyedLimiter::longest_hold`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LongestHold {
+    /// Positions of the expiry queue looked at; at most 64.
+    pub positions: usize,
+    /// Tables or queues made anew; at most 1.
+    pub rebuilds: usize,
+}
+
+fn to_usize(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+impl<L: Limit, C: Clock> fmt::Debug for KeyedLimiter<L, C> {
+    /// Names the bounds; the clients stay out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyedLimiter")
+            .field("burst", &self.burst())
+            .field("max_clients", &self.max_clients)
+            .field("timeline", &self.timeline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How to build a [`KeyedLimiter`].
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Clone, Debug)]
+pub struct KeyedLimiterBuilder<L, C = MonotonicClock> {
+    limit: L,
+    max_clients: usize,
+    /// `None`: as soon as no past call counts.
+    idle: Option<IdleTime>,
+    /// Other than the usual number of shards: for tests that want to see them race.
+    shard_bits: Option<u32>,
+    clock: C,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum IdleTime {
+    After(Duration),
+    Never,
+}
+
+impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
+    /// Forgets a client this long after its last attempt (a call that was answered `Allowed` or
+    /// `Limited`, with a cost of at least 1), to the nanosecond.
+    ///
+    /// At least the time in which a bucket fills (for windows: by which no past call counts), and
+    /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
+    /// client that stays away that long a fresh bucket early.
+    pub fn idle(self, idle: Duration) -> Self {
+        Self {
+            idle: Some(IdleTime::After(idle)),
+            ..self
+        }
+    }
+
+    /// Never forgets a client: each keeps its place until it is removed.
+    pub fn never_forget(self) -> Self {
+        Self {
+            idle: Some(IdleTime::Never),
+            ..self
+        }
+    }
+
+    /// Takes time from `clock` instead of a [`MonotonicClock`].
+    pub fn clock<D: Clock>(self, clock: D) -> KeyedLimiterBuilder<L, D> {
+        let Self {
+            limit,
+            max_clients,
+            idle,
+            shard_bits,
+            clock: _,
+        } = self;
+        KeyedLimiterBuilder {
+            limit,
+            max_clients,
+            idle,
+            shard_bits,
+            clock,
+        }
+    }
+
+    /// 2^`bits` shards.
+    #[cfg(all(test, not(loom)))]
+    fn shard_bits(self, bits: u32) -> Self {
+        Self {
+            shard_bits: Some(bits),
+            ..self
+        }
+    }
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    ///
+    /// A number of the limit that is out of bounds, or a `max_clients` or idle time of zero.
+    pub fn build(self) -> Result<KeyedLimiter<L, C>, BuildError> {
+        let limit = self.limit.validated()?;
+        let max_clients = u64::try_from(self.max_clients).unwrap_or(u64::MAX);
+        if max_clients == 0 {
+            return Err(BuildError::MaxClientsIsZero);
+        }
+        let idle = match self.idle {
+            None => Idle::Settled,
+            Some(IdleTime::Never) => Idle::Never,
+            Some(IdleTime::After(Duration::ZERO)) => return Err(BuildError::IdleIsZero),
+            // Longer than time can run is never.
+            Some(IdleTime::After(idle)) => {
+                u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After)
+            }
+        };
+        let few = max_clients < FEW_CLIENTS;
+        let shard_bits = self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS });
+        let secrets = Secrets::random(shard_bits);
+        let places = secrets.places();
+        Ok(KeyedLimiter {
+            store: limit.keyed(StorePlan {
+                places,
+                max_clients,
+                idle,
+            }),
+            secrets,
+            max_clients: self.max_clients,
+            timeline: Timeline::new(self.clock),
+        })
+    }
+}

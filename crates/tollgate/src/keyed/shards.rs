@@ -1,0 +1,377 @@
+//! All clients of one limiter, shared by threads: shards, each under a lock of its own, and what
+//! they agree on: how many clients there are, and since when nobody can have gone idle.
+//!
+//! Two shard locks are never held at once. A known client's call touches its own shard and nothing
+//! else. What makes the cap exact:
+//!
+//! - `total` is raised only by compare-and-swap from below the cap, under the lock of the shard
+//!   that then takes the newcomer in, and lowered under the lock of the shard that forgot someone.
+//! - Each shard publishes a lower bound of its clients' last attempts (`earliest`), true whenever
+//!   its lock is free; `floor` holds a lower bound of those. Only a newcomer to a shard that holds
+//!   nobody can undercut either: it lowers both *before* it raises `total`. Into any other shard
+//!   people come at its latest time, which is no earlier than what it has published.
+//! - A refusal reads the floor and finds that nobody can be idle, then reads that `total` is at the
+//!   cap, then finds that the floor was not lowered in between: at the second reading, as many
+//!   clients as may be were there, and none was idle.
+
+use super::clients::{Clients, NOBODY, Rules, Work};
+use super::key::{Key, Places};
+use crate::algorithm::Algorithm;
+use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+
+/// The most positions of an expiry queue looked at while a shard's lock is held.
+pub(crate) const POSITIONS_A_LOCK: usize = 64;
+
+/// The positions that every call looks at on its way: one that it may have made stale, and one
+/// more, so that stale positions never pile up.
+const POSITIONS_A_CALL: usize = 2;
+
+/// What each thread writes on its own is kept on cache lines of its own. 128 bytes: processors
+/// fetch lines in pairs.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
+
+/// One shard.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Shard<A: Algorithm> {
+    /// A lower bound of everybody's last attempt here, [`NOBODY`]'s if nobody can go idle; true
+    /// whenever the lock is free, and written only under it.
+    earliest: AtomicU64,
+    clients: Mutex<Clients<A>>,
+}
+
+/// A lower bound of every shard's `earliest`, at all times.
+#[derive(Debug)]
+struct Floor {
+    writer: Mutex<()>,
+    /// How often the bound was lowered. Written after `position`, so that who reads a version reads
+    /// no bound from before it.
+    version: AtomicU64,
+    position: AtomicU64,
+}
+
+impl Floor {
+    fn new() -> Self {
+        Self {
+            writer: Mutex::new(()),
+            version: AtomicU64::new(0),
+            position: AtomicU64::new(NOBODY),
+        }
+    }
+
+    /// Someone last seen at `position` comes to a shard that held nobody.
+    fn lower(&self, position: u64) {
+        let _writer = lock(&self.writer);
+        let lowest = self.position.load(Ordering::Relaxed).min(position);
+        self.position.store(lowest, Ordering::Release);
+        let version = self.version.load(Ordering::Relaxed);
+        self.version
+            .store(version.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Every shard was asked since `version` was read, and `position` is the earliest found. Void if
+    /// someone undercut it meanwhile.
+    fn raise(&self, version: u64, position: u64) {
+        let _writer = lock(&self.writer);
+        if self.version.load(Ordering::Relaxed) == version {
+            let highest = self.position.load(Ordering::Relaxed).max(position);
+            self.position.store(highest, Ordering::Release);
+        }
+    }
+}
+
+/// All clients of one limiter.
+#[derive(Debug)]
+pub struct Shards<A: Algorithm> {
+    rules: Rules<A>,
+    places: Places,
+    max_clients: u64,
+    shards: Box<[Shard<A>]>,
+    total: Apart<AtomicU64>,
+    floor: Apart<Floor>,
+    /// Where the next search for room starts, so that no shard is always the first.
+    next_search: Apart<AtomicU64>,
+}
+
+impl<A: Algorithm> Shards<A> {
+    /// 2^`shard_bits` shards, as in `places`.
+    pub(crate) fn new(rules: Rules<A>, places: Places, max_clients: u64) -> Self {
+        let shard = |_| Shard {
+            earliest: AtomicU64::new(NOBODY),
+            clients: Mutex::new(Clients::new(places)),
+        };
+        Self {
+            rules,
+            places,
+            max_clients,
+            shards: (0..places.shards()).map(shard).collect(),
+            total: Apart(AtomicU64::new(0)),
+            floor: Apart(Floor::new()),
+            next_search: Apart(AtomicU64::new(0)),
+        }
+    }
+
+    pub(crate) fn algorithm(&self) -> &A {
+        &self.rules.algorithm
+    }
+
+    /// Judges one call, at `now` or the latest time that the client's shard has seen, if that is
+    /// later. `None` is the client limit. `cost` is at most the burst; 0 looks.
+    #[inline]
+    pub(crate) fn call<R>(
+        &self,
+        key: Key,
+        cost: u64,
+        now: u64,
+        answer: impl Fn(&A, &A::State, u64, bool) -> R,
+    ) -> Option<R> {
+        let hash = self.places.hash(key);
+        let shard = self.shards.get(self.places.shard(hash))?;
+        let hash = self.places.in_shard(hash);
+        loop {
+            {
+                let mut clients = lock(&shard.clients);
+                let now = clients.advance(now);
+                if self
+                    .rules
+                    .is_idle(shard.earliest.load(Ordering::Relaxed), now)
+                {
+                    self.tend(shard, &mut clients, now);
+                }
+                let rules = &self.rules;
+                if let Some(at) = clients.find(key, hash) {
+                    if cost == 0 {
+                        let state = clients.state_at(rules, at, now);
+                        let state = state.unwrap_or_else(|| rules.algorithm.fresh(now));
+                        return Some(answer(&rules.algorithm, &state, now, true));
+                    }
+                    return clients.attempt(
+                        rules,
+                        at,
+                        (cost, now),
+                        |algorithm, state, admitted| answer(algorithm, state, now, admitted),
+                    );
+                }
+                if cost == 0 || self.claim_place(shard, &clients, now) {
+                    let mut state = rules.algorithm.fresh(now);
+                    if cost == 0 {
+                        return Some(answer(&rules.algorithm, &state, now, true));
+                    }
+                    let admitted = rules.algorithm.attempt(&mut state, cost, now);
+                    let answer = answer(&rules.algorithm, &state, now, admitted);
+                    self.take_in(shard, &mut clients, (key, hash), state);
+                    return Some(answer);
+                }
+            }
+            if self.is_full_of_active(now) {
+                return None;
+            }
+            self.make_room(now);
+        }
+    }
+
+    /// Looks at a few due positions, whoever's call this is, so that forgetting is paid for in
+    /// small change: an attempt makes at most one position stale.
+    #[cold]
+    #[inline(never)]
+    fn tend(&self, shard: &Shard<A>, clients: &mut Clients<A>, now: u64) {
+        let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_CALL);
+        if forgotten > 0 {
+            // A table that is mostly empty does not grow in the same call.
+            clients.shrink(false);
+        }
+        self.publish(shard, clients, forgotten);
+    }
+
+    /// Under the shard's lock, after its clients or their order changed. First the count, then the
+    /// bound: whoever learns from the bound that nobody here is idle any more must not find the
+    /// places of those who were still taken.
+    fn publish(&self, shard: &Shard<A>, clients: &Clients<A>, forgotten: usize) {
+        if forgotten > 0 {
+            let forgotten = u64::try_from(forgotten).unwrap_or(0);
+            self.total.0.fetch_sub(forgotten, Ordering::AcqRel);
+        }
+        shard.earliest.store(clients.earliest(), Ordering::Release);
+    }
+
+    /// Takes a newcomer's place in `total`, if there is one; the caller then takes it in under the
+    /// same lock.
+    fn claim_place(&self, shard: &Shard<A>, clients: &Clients<A>, now: u64) -> bool {
+        if self.total.0.load(Ordering::Acquire) >= self.max_clients {
+            return false;
+        }
+        // The bounds first, then the count: see the top of this file.
+        let undercuts = self.rules.idle_ns.is_some() && clients.earliest() == NOBODY;
+        if undercuts {
+            shard.earliest.store(now, Ordering::Release);
+            self.floor.0.lower(now);
+        }
+        let raised = |total: u64| (total < self.max_clients).then(|| total.saturating_add(1));
+        let total = &self.total.0;
+        let claimed = total
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, raised)
+            .is_ok();
+        if undercuts && !claimed {
+            shard.earliest.store(NOBODY, Ordering::Release);
+        }
+        claimed
+    }
+
+    #[inline(never)]
+    fn take_in(
+        &self,
+        shard: &Shard<A>,
+        clients: &mut Clients<A>,
+        who: (Key, u32),
+        state: A::State,
+    ) {
+        clients.insert(&self.rules, who.0, who.1, state);
+        self.publish(shard, clients, 0);
+    }
+
+    /// Whether at some instant of this call as many clients as may be were tracked, and none of
+    /// them was idle at `now`.
+    fn is_full_of_active(&self, now: u64) -> bool {
+        let floor = &self.floor.0;
+        let version = floor.version.load(Ordering::Acquire);
+        !self
+            .rules
+            .is_idle(floor.position.load(Ordering::Acquire), now)
+            && self.total.0.load(Ordering::Acquire) >= self.max_clients
+            && floor.version.load(Ordering::Acquire) == version
+    }
+
+    /// Forgets some who are idle at `now`, or finds out that nobody is and raises the floor.
+    ///
+    /// Every round of the inner loop forgets or corrects a position for good, or sees one shard
+    /// done: with a table of n clients at most n/64 + 256 rounds, each a lock of its own.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self, now: u64) {
+        let version = self.floor.0.version.load(Ordering::Acquire);
+        let start = self.next_search.0.fetch_add(1, Ordering::Relaxed);
+        let start = usize::try_from(start).unwrap_or(0) & self.shards.len().saturating_sub(1);
+        let (behind, ahead) = self
+            .shards
+            .split_at_checked(start)
+            .unwrap_or((&[], &self.shards));
+        let mut earliest = NOBODY;
+        for shard in ahead.iter().chain(behind) {
+            loop {
+                let position = shard.earliest.load(Ordering::Acquire);
+                if !self.rules.is_idle(position, now) {
+                    earliest = earliest.min(position);
+                    break;
+                }
+                if self.forget_some(shard, now) > 0 {
+                    return;
+                }
+            }
+        }
+        self.floor.0.raise(version, earliest);
+    }
+
+    /// Looks at up to 64 due positions of one shard.
+    fn forget_some(&self, shard: &Shard<A>, now: u64) -> usize {
+        let mut clients = lock(&shard.clients);
+        let now = clients.advance(now);
+        let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_LOCK);
+        self.publish(shard, &clients, forgotten);
+        forgotten
+    }
+
+    /// Forgets everybody who is idle at `now`; returns how many. At most 64 positions, or one
+    /// smaller table, under each lock.
+    pub(crate) fn forget_idle(&self, now: u64) -> u64 {
+        let floor = &self.floor.0;
+        let version = floor.version.load(Ordering::Acquire);
+        if !self
+            .rules
+            .is_idle(floor.position.load(Ordering::Acquire), now)
+        {
+            return 0;
+        }
+        let (mut forgotten, mut earliest) = (0_usize, NOBODY);
+        for shard in &self.shards {
+            loop {
+                let position = shard.earliest.load(Ordering::Acquire);
+                if !self.rules.is_idle(position, now) {
+                    earliest = earliest.min(position);
+                    break;
+                }
+                forgotten = forgotten.saturating_add(self.forget_some(shard, now));
+            }
+            let mut clients = lock(&shard.clients);
+            clients.advance(now);
+            clients.shrink(true);
+        }
+        floor.raise(version, earliest);
+        u64::try_from(forgotten).unwrap_or(u64::MAX)
+    }
+
+    /// Clients tracked once everybody who is idle at `now` was forgotten.
+    pub(crate) fn len(&self, now: u64) -> u64 {
+        self.forget_idle(now);
+        self.total.0.load(Ordering::Acquire)
+    }
+
+    /// Forgets one client; returns whether it was tracked, and not idle.
+    pub(crate) fn remove(&self, key: Key, now: u64) -> bool {
+        let hash = self.places.hash(key);
+        let Some(shard) = self.shards.get(self.places.shard(hash)) else {
+            return false;
+        };
+        let mut clients = lock(&shard.clients);
+        let now = clients.advance(now);
+        let Some(at) = clients.find(key, self.places.in_shard(hash)) else {
+            return false;
+        };
+        let was_active = clients.state_at(&self.rules, at, now).is_some();
+        clients.remove(at);
+        self.publish(shard, &clients, 1);
+        was_active
+    }
+
+    /// The most that was ever done under one lock.
+    pub(crate) fn most_work(&self) -> Work {
+        let mut most = Work::default();
+        for shard in &self.shards {
+            let work = lock(&shard.clients).most_work();
+            most.positions = most.positions.max(work.positions);
+            most.rebuilds = most.rebuilds.max(work.rebuilds);
+        }
+        most
+    }
+
+    /// Bytes on the heap, but for what states hold on it themselves.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let shards = self.shards.len().saturating_mul(size_of::<Shard<A>>());
+        let held = |shard: &Shard<A>| lock(&shard.clients).memory_bytes();
+        self.shards
+            .iter()
+            .map(held)
+            .fold(shards, usize::saturating_add)
+    }
+
+    /// Panics unless everything that holds whenever no call is under way does hold.
+    #[cfg(any(test, loom))]
+    pub(crate) fn validate(&self) {
+        let mut total = 0;
+        let floor = self.floor.0.position.load(Ordering::Acquire);
+        for shard in &self.shards {
+            let clients = lock(&shard.clients);
+            clients.validate(&self.rules);
+            total += u64::try_from(clients.len()).unwrap_or(u64::MAX);
+            assert_eq!(shard.earliest.load(Ordering::Acquire), clients.earliest());
+            assert!(floor <= clients.earliest());
+        }
+        assert_eq!(
+            total,
+            self.total.0.load(Ordering::Acquire),
+            "a place was lost"
+        );
+        assert!(total <= self.max_clients, "above the cap");
+    }
+}

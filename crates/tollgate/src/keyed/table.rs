@@ -1,0 +1,251 @@
+//! One shard's clients: an open-addressed table whose slots stand in the order of their hashes.
+//!
+//! A slot's home is its hash scaled to the capacity, so homes rise with hashes; a slot sits at its
+//! home or in the run of slots right behind it, and a vacant slot ends a run. That order lets a
+//! search for an unknown client stop at the first larger hash, lets growth copy from front to back
+//! at any factor, and keeps equal hashes side by side for the expiry queue. State sits in the slot
+//! itself: at a million clients a second dependent read from memory costs more than the bytes that
+//! an index would save.
+
+use core::ops::Range;
+
+use super::key::{Key, Places};
+
+/// The least capacity of a table that holds anything.
+pub(crate) const LEAST: usize = 8;
+
+/// A client and its state; vacant when the key is.
+#[derive(Clone, Debug)]
+struct Slot<S> {
+    key: Key,
+    state: S,
+}
+
+/// Clients by key.
+#[derive(Debug)]
+pub(crate) struct Table<S> {
+    /// Homes are below `capacity`; behind them are spare slots, so that runs never wrap around.
+    /// The last slot is vacant.
+    slots: Vec<Slot<S>>,
+    capacity: usize,
+    live: usize,
+    places: Places,
+}
+
+/// Where a client is, or would have to be put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    At(usize),
+    Missing(usize),
+}
+
+impl<S: Clone + Default> Table<S> {
+    pub(crate) fn new(places: Places) -> Self {
+        Self {
+            slots: Vec::new(),
+            capacity: 0,
+            live: 0,
+            places,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.live
+    }
+
+    /// The most clients that are held before the table grows: seven eighths of the capacity.
+    pub(crate) fn most(&self) -> usize {
+        self.capacity.saturating_sub(self.capacity >> 3)
+    }
+
+    #[inline]
+    pub(crate) fn hash(&self, key: Key) -> u32 {
+        self.places.in_shard(self.places.hash(key))
+    }
+
+    #[inline]
+    fn home(&self, hash: u32) -> usize {
+        // hash x capacity / 2^32, rounded down: below the capacity, which stays below 2^32 as long
+        // as a shard's memory stays below 2^37 bytes.
+        let capacity = u64::try_from(self.capacity).unwrap_or(u64::MAX);
+        usize::try_from(u64::from(hash).wrapping_mul(capacity) >> 32).unwrap_or(usize::MAX)
+    }
+
+    /// Where the client with this key and hash is.
+    #[inline]
+    pub(crate) fn find(&self, key: Key, hash: u32) -> Found {
+        let home = self.home(hash);
+        let run = self.slots.get(home..).unwrap_or_default();
+        for (steps, slot) in run.iter().enumerate() {
+            if slot.key == key {
+                return Found::At(home.wrapping_add(steps));
+            }
+            if slot.key.is_vacant() || self.hash(slot.key) > hash {
+                return Found::Missing(home.wrapping_add(steps));
+            }
+        }
+        Found::Missing(self.slots.len())
+    }
+
+    #[inline]
+    pub(crate) fn state(&self, at: usize) -> Option<&S> {
+        self.slots.get(at).map(|slot| &slot.state)
+    }
+
+    #[inline]
+    pub(crate) fn state_mut(&mut self, at: usize) -> Option<&mut S> {
+        self.slots.get_mut(at).map(|slot| &mut slot.state)
+    }
+
+    /// The slots of clients with this hash.
+    pub(crate) fn with_hash(&self, hash: u32) -> Range<usize> {
+        let home = self.home(hash);
+        let run = self.slots.get(home..).unwrap_or_default();
+        let live = run.iter().take_while(|slot| !slot.key.is_vacant());
+        let before = live
+            .clone()
+            .take_while(|slot| self.hash(slot.key) < hash)
+            .count();
+        let equal = live
+            .skip(before)
+            .take_while(|slot| self.hash(slot.key) == hash)
+            .count();
+        let start = home.saturating_add(before);
+        start..start.saturating_add(equal)
+    }
+
+    /// Whether the next client needs a larger table first.
+    pub(crate) fn is_full(&self) -> bool {
+        self.live >= self.most()
+    }
+
+    /// Puts a missing client in. Returns whether the table had to grow for it.
+    pub(crate) fn insert(&mut self, key: Key, hash: u32, state: S) -> bool {
+        let mut grown = false;
+        if self.is_full() {
+            self.rebuild(self.capacity.saturating_add(self.capacity >> 2).max(LEAST));
+            grown = true;
+        }
+        // A run that reached the last slot: spread it. Each round makes the table larger.
+        let (at, vacant) = loop {
+            let at = match self.find(key, hash) {
+                Found::At(at) | Found::Missing(at) => at,
+            };
+            let run = self.slots.get(at..).unwrap_or_default();
+            let vacant = run.iter().position(|slot| slot.key.is_vacant());
+            match vacant.map(|steps| at.saturating_add(steps)) {
+                Some(vacant) if vacant < self.slots.len().saturating_sub(1) => break (at, vacant),
+                _ => {
+                    self.rebuild(self.capacity.saturating_add(self.capacity >> 2));
+                    grown = true;
+                }
+            }
+        };
+        if let Some(run) = self.slots.get_mut(at..=vacant) {
+            run.rotate_right(1);
+        }
+        if let Some(slot) = self.slots.get_mut(at) {
+            *slot = Slot { key, state };
+        }
+        self.live = self.live.saturating_add(1);
+        grown
+    }
+
+    /// Forgets the client at `at`.
+    pub(crate) fn remove(&mut self, at: usize) {
+        let behind = self.slots.get(at.saturating_add(1)..).unwrap_or_default();
+        // Those behind it move up until one is at home or nobody is there.
+        let shift = behind
+            .iter()
+            .zip(at.saturating_add(1)..)
+            .take_while(|(slot, at)| !slot.key.is_vacant() && self.home(self.hash(slot.key)) < *at)
+            .count();
+        let last = at.saturating_add(shift);
+        if let Some(run) = self.slots.get_mut(at..=last) {
+            run.rotate_left(1);
+        }
+        if let Some(slot) = self.slots.get_mut(last) {
+            *slot = Slot {
+                key: Key::VACANT,
+                state: S::default(),
+            };
+            self.live = self.live.saturating_sub(1);
+        }
+    }
+
+    /// Gives memory back when less than a quarter of it is used; an empty table keeps `least`
+    /// homes. Returns whether it did.
+    pub(crate) fn shrink(&mut self, least: usize) -> bool {
+        let wasteful = self.capacity > least && self.live < self.capacity >> 2;
+        if wasteful {
+            self.rebuild(self.live.saturating_mul(2).max(least));
+        }
+        wasteful
+    }
+
+    /// Moves every client to a table of `capacity` homes, from front to back.
+    fn rebuild(&mut self, capacity: usize) {
+        let capacity = if self.live == 0 && capacity == 0 {
+            0
+        } else {
+            capacity.max(LEAST)
+        };
+        let old = core::mem::take(&mut self.slots);
+        self.capacity = capacity;
+        if capacity == 0 {
+            return;
+        }
+        // Runs are short at seven eighths full; what does not fit behind the last home makes the
+        // table longer here, and larger in `insert`.
+        let spare = LEAST.saturating_add(capacity >> 6);
+        let mut slots = Vec::with_capacity(capacity.saturating_add(spare));
+        let vacant = Slot {
+            key: Key::VACANT,
+            state: S::default(),
+        };
+        for slot in old.into_iter().filter(|slot| !slot.key.is_vacant()) {
+            let home = self.home(self.hash(slot.key));
+            if slots.len() < home {
+                slots.resize(home, vacant.clone());
+            }
+            slots.push(slot);
+        }
+        let len = capacity
+            .saturating_add(spare)
+            .max(slots.len().saturating_add(1));
+        slots.resize(len, vacant);
+        self.slots = slots;
+    }
+
+    /// Bytes on the heap.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.slots.capacity().saturating_mul(size_of::<Slot<S>>())
+    }
+
+    /// Every client's hash and state.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
+        let live = self.slots.iter().filter(|slot| !slot.key.is_vacant());
+        live.map(|slot| (self.hash(slot.key), &slot.state))
+    }
+
+    /// Panics unless every client can be found and the order holds.
+    #[cfg(any(test, loom))]
+    pub(crate) fn validate(&self) {
+        assert_eq!(self.iter().count(), self.live);
+        assert!(self.live <= self.most().max(self.live.min(LEAST)));
+        assert!(self.iter().is_sorted_by_key(|(hash, _)| hash));
+        for (at, slot) in self
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| !slot.key.is_vacant())
+        {
+            let hash = self.hash(slot.key);
+            assert_eq!(self.find(slot.key, hash), Found::At(at));
+            assert!(self.with_hash(hash).contains(&at));
+        }
+        if let Some(last) = self.slots.last() {
+            assert!(last.key.is_vacant());
+        }
+    }
+}

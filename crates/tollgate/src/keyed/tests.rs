@@ -1,0 +1,200 @@
+//! What cannot be seen from outside: the order of a table, the queue's lower bounds, clients whose
+//! hashes meet, and the number of shards.
+
+use std::collections::HashMap;
+
+use tollgate_testkit::Random;
+
+use super::clients::{Clients, Rules};
+use super::key::Secrets;
+use super::*;
+use crate::algorithm::Algorithm;
+use crate::algorithm::bucket::{AnyWidth, Bucket};
+use crate::{ManualClock, Rate};
+
+fn bucket() -> Bucket<i64> {
+    match AnyWidth::new(Rate::new(1, Duration::from_nanos(1)).burst(3), false) {
+        Ok(AnyWidth::Narrow(bucket)) => bucket,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two names that one table cannot tell apart by their hashes, found by trying. Of 300,000 names
+/// about ten pairs meet in 32 bits.
+fn names_that_meet(secrets: &Secrets) -> Vec<(u64, u64)> {
+    let places = secrets.places();
+    let mut seen = HashMap::new();
+    let mut pairs = Vec::new();
+    for name in 0..300_000_u64 {
+        let hash = places.in_shard(places.hash(secrets.key(&name)));
+        if let Some(other) = seen.insert(hash, name) {
+            pairs.push((other, name));
+        }
+    }
+    pairs
+}
+
+/// A shard against a map, with names that meet among them: every operation in random order, at
+/// times around the idle time.
+#[test]
+fn a_shard_holds_what_a_map_holds() {
+    const IDLE_NS: u64 = 20;
+    let rules = Rules {
+        algorithm: bucket(),
+        idle_ns: Some(IDLE_NS),
+    };
+    let secrets = Secrets::random(0);
+    let places = secrets.places();
+    let pairs = names_that_meet(&secrets);
+    assert!(!pairs.is_empty(), "about ten pairs were to be expected");
+    for seed in 0..200 {
+        let mut random = Random::new(seed);
+        let mut names: Vec<u64> = (0..random.magnitude(200)).map(|n| n + 1_000_000).collect();
+        names.extend(pairs.iter().flat_map(|pair| [pair.0, pair.1]));
+        let mut clients: Clients<Bucket<i64>> = Clients::new(places);
+        let mut map: HashMap<u64, u64> = HashMap::new();
+        let mut now = 0;
+        for step in 0..400 {
+            now = clients.advance(now + random.pick(0, &[0, 0, 1, IDLE_NS - 1, IDLE_NS, 2]));
+            let name = names[random.below(names.len() as u64) as usize];
+            let key = secrets.key(&name);
+            let hash = places.in_shard(places.hash(key));
+            let found = clients.find(key, hash);
+            assert_eq!(
+                found.is_some(),
+                map.contains_key(&name),
+                "seed {seed}, step {step}"
+            );
+            match random.below(8) {
+                0 => {
+                    if let Some(at) = found {
+                        clients.remove(at);
+                        map.remove(&name);
+                    }
+                }
+                1 | 2 => {
+                    let most = random.magnitude(64) as usize;
+                    let due = map.values().filter(|seen| now - **seen >= IDLE_NS).count();
+                    let forgotten = clients.forget_due(&rules, now, most);
+                    assert!(forgotten <= due && (most < 64 || map.len() > 30 || forgotten == due));
+                    // Which of the due ones went is the shard's to choose.
+                    map.retain(|name, _| {
+                        let key = secrets.key(name);
+                        clients
+                            .find(key, places.in_shard(places.hash(key)))
+                            .is_some()
+                    });
+                    assert_eq!(map.len(), clients.len());
+                }
+                3 => clients.shrink(random.one_in(2)),
+                _ => {
+                    match found {
+                        Some(at) => drop(clients.attempt(&rules, at, (1, now), |_, _, _| ())),
+                        None => clients.insert(&rules, key, hash, rules.algorithm.fresh(now)),
+                    }
+                    map.insert(name, now);
+                }
+            }
+            clients.validate(&rules);
+        }
+        while clients.forget_due(&rules, now + IDLE_NS, 64) > 0 {}
+        clients.validate(&rules);
+        assert_eq!(clients.len(), 0, "seed {seed}");
+    }
+}
+
+/// One client's removal and return, over and over, leaves no trail of stale positions.
+#[test]
+fn removing_and_returning_does_not_pile_up() {
+    let rules = Rules {
+        algorithm: bucket(),
+        idle_ns: Some(1_000_000),
+    };
+    let secrets = Secrets::random(0);
+    let places = secrets.places();
+    let mut clients: Clients<Bucket<i64>> = Clients::new(places);
+    let add = |clients: &mut Clients<Bucket<i64>>, name: u64, now| {
+        let key = secrets.key(&name);
+        let hash = places.in_shard(places.hash(key));
+        clients.insert(&rules, key, hash, rules.algorithm.fresh(now));
+        clients.find(key, hash).unwrap()
+    };
+    for now in 0..10_000 {
+        clients.advance(now);
+        if now < 10 {
+            add(&mut clients, now, now);
+        }
+        let at = add(&mut clients, 77, now);
+        clients.remove(at);
+        clients.validate(&rules);
+    }
+    assert!(
+        clients.memory_bytes() < 10_000,
+        "{} bytes",
+        clients.memory_bytes()
+    );
+}
+
+/// Answers and order do not depend on how many shards there are.
+#[test]
+fn every_number_of_shards_answers_as_the_model() {
+    use tollgate_testkit::{Algorithm as Given, Config, Model};
+    for seed in 0..300 {
+        let mut random = Random::new(seed);
+        let config = Config {
+            algorithm: Given::TokenBucket {
+                tokens: 1,
+                per_ns: 10,
+                burst: 2,
+            },
+            max_clients: Some(random.pick(1, &[2, 3, 8])),
+            idle_ns: Some(random.pick(1, &[19, 20, 40])),
+        };
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(
+            Rate::new(1, Duration::from_nanos(10)).burst(2),
+            config.max_clients.unwrap() as usize,
+        )
+        .idle(Duration::from_nanos(config.idle_ns.unwrap()))
+        .clock(clock.clone())
+        .shard_bits(random.below(5) as u32)
+        .build()
+        .unwrap();
+        let mut model = Model::new(config);
+        for step in 0..200 {
+            clock.advance(Duration::from_nanos(
+                random.pick(0, &[0, 0, 1, 9, 10, 19, 20]),
+            ));
+            let now_ns = clock.now().as_nanos();
+            let name = format!("{}", random.below(12));
+            if random.one_in(8) {
+                let removed = limiter.remove(name.as_str());
+                assert_eq!(
+                    removed,
+                    model.remove(&name, now_ns),
+                    "seed {seed}, step {step}"
+                );
+            } else {
+                let wanted = model.call(&name, 1, now_ns).to_string();
+                let got = limiter.try_acquire(name.as_str(), 1);
+                let word = match got {
+                    Decision::Allowed { .. } => "\"allowed\"",
+                    Decision::Limited { .. } => "\"limited\"",
+                    _ => "\"client_limit\"",
+                };
+                assert!(
+                    wanted.contains(word),
+                    "seed {seed}, step {step}: {got:?}, {wanted}"
+                );
+            }
+            limiter.store.validate();
+            if random.one_in(4) {
+                assert_eq!(
+                    limiter.len(),
+                    model.len_at(now_ns),
+                    "seed {seed}, step {step}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! One bucket, shared by threads.
+
+use core::fmt;
+
+use crate::cell::Cell;
+use crate::clock::Timeline;
+use crate::limit::sealed::Shapes;
+use crate::{
+    BuildError, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock, Quota,
+    Timestamp, TokenBucket,
+};
+
+type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
+
+/// One bucket, shared by threads: for a whole service, a connection, an outbound API.
+///
+/// For a bucket a client see [`KeyedLimiter`](crate::KeyedLimiter). [`allow`](Self::allow) answers
+/// yes or no, [`try_acquire`](Self::try_acquire) says what remains and how long to wait. Neither
+/// ever waits; each call is one atomic step towards other threads.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{Limiter, ManualClock, Rate};
+///
+/// let clock = ManualClock::default();
+/// let limiter = Limiter::builder(Rate::per_second(2).burst(5)).clock(clock.clone()).build()?;
+/// assert!(limiter.try_acquire(5).is_allowed());
+/// assert_eq!(limiter.try_acquire(1).retry_after(), Some(Duration::from_millis(500)));
+/// clock.advance(Duration::from_millis(500));
+/// assert!(limiter.allow());
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+pub struct Limiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
+    cell: Single<L>,
+    timeline: Timeline<C>,
+}
+
+impl Limiter {
+    /// A full token bucket of this quota.
+    ///
+    /// # Errors
+    ///
+    /// A rate, period or burst of zero, or a quota beyond the stated bound.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_minute(1).burst(1))?;
+    /// assert!(limiter.allow());
+    /// assert!(!limiter.allow());
+    /// assert!(Limiter::new(Rate::per_minute(1).burst(0)).is_err());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn new(quota: Quota) -> Result<Self, BuildError> {
+        Self::builder(quota).build()
+    }
+
+    /// A limiter of any [`Limit`], or of a quota as a token bucket, to be given a clock.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{FixedWindow, Limiter, ManualClock};
+    ///
+    /// let window = FixedWindow::new(1, Duration::from_secs(60));
+    /// let limiter = Limiter::builder(window).clock(ManualClock::default()).build()?;
+    /// assert!(limiter.allow());
+    /// assert_eq!(limiter.try_acquire(1).retry_after(), Some(Duration::from_secs(60)));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn builder<I: IntoLimit>(limit: I) -> LimiterBuilder<I::Limit> {
+        LimiterBuilder {
+            limit: limit.into_limit(),
+            clock: MonotonicClock::new(),
+        }
+    }
+}
+
+impl<L: Limit, C: Clock> Limiter<L, C> {
+    /// Takes one token if there is one: whether the caller may proceed right now.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(1))?;
+    /// assert!(limiter.allow());
+    /// assert!(!limiter.allow());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[inline]
+    #[must_use = "a decision that is not looked at limits nobody"]
+    pub fn allow(&self) -> bool {
+        self.cell.allow(self.timeline.read())
+    }
+
+    /// Takes `cost` tokens if that many are there, else nothing; 0 looks without taking.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(5))?;
+    /// assert_eq!(limiter.try_acquire(3).remaining(), 2);
+    /// assert!(!limiter.try_acquire(3).is_allowed());
+    /// assert_eq!(limiter.try_acquire(0).remaining(), 2, "the refusal took nothing");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[inline]
+    pub fn try_acquire(&self, cost: u64) -> Decision {
+        self.cell.acquire(cost, self.timeline.read())
+    }
+
+    /// The same at a time that the caller brings, which every later one must not be below. Where
+    /// threads race, a call is judged at the latest time that any of them brought.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate, Timestamp};
+    ///
+    /// let limiter = Limiter::new(Rate::per_second(1).burst(1))?;
+    /// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(7))?.is_allowed());
+    /// assert!(!limiter.try_acquire_at(1, Timestamp::from_nanos(7))?.is_allowed());
+    /// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(6)).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_acquire_at(
+        &self,
+        cost: u64,
+        now: Timestamp,
+    ) -> Result<Decision, ClockWentBackwards> {
+        Ok(self.cell.acquire(cost, self.timeline.inject(now)?))
+    }
+
+    /// What remains, without taking anything: always allowed, even at 0.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(2))?;
+    /// assert_eq!(limiter.peek().remaining(), 2);
+    /// assert!(limiter.try_acquire(2).is_allowed());
+    /// assert_eq!(limiter.peek().remaining(), 0);
+    /// assert!(!limiter.allow());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn peek(&self) -> Decision {
+        self.try_acquire(0)
+    }
+
+    /// The most tokens that one call can take.
+    #[must_use]
+    pub fn burst(&self) -> u64 {
+        self.cell.burst()
+    }
+}
+
+impl<L: Limit, C: Clock> fmt::Debug for Limiter<L, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut limiter = f.debug_struct("Limiter");
+        limiter
+            .field("cell", &self.cell)
+            .field("timeline", &self.timeline)
+            .finish()
+    }
+}
+
+/// How to build a [`Limiter`].
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Clone, Debug)]
+pub struct LimiterBuilder<L, C = MonotonicClock> {
+    limit: L,
+    clock: C,
+}
+
+impl<L: Limit, C: Clock> LimiterBuilder<L, C> {
+    /// Takes time from `clock` instead of a [`MonotonicClock`].
+    pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<L, D> {
+        LimiterBuilder {
+            limit: self.limit,
+            clock,
+        }
+    }
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    ///
+    /// A number of the limit that is out of bounds.
+    pub fn build(self) -> Result<Limiter<L, C>, BuildError> {
+        let cell = self.limit.validated()?.single();
+        Ok(Limiter {
+            cell,
+            timeline: Timeline::new(self.clock),
+        })
+    }
+}

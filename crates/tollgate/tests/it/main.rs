@@ -1,0 +1,11 @@
+//! The library at its public face, with time as an argument.
+
+#![cfg(test)]
+
+mod allocations;
+mod bounds;
+mod cases;
+mod harness;
+mod properties;
+mod threads;
+mod traces;
