@@ -31,10 +31,12 @@ struct Line {
     anchor: AtomicU64,
     /// The time at the anchor.
     anchor_ns: AtomicU64,
-    /// Nanoseconds a tick, times 2^32.
+    /// Nanoseconds a tick, times 2^32: bent towards the system's clock.
     slope: AtomicU64,
     /// Ticks for which the line is followed.
     ticks: AtomicU64,
+    /// The slope beyond them, until somebody draws the next line.
+    after: AtomicU64,
 }
 
 /// A line's numbers.
@@ -44,18 +46,28 @@ struct Numbers {
     anchor_ns: u64,
     slope: u64,
     ticks: u64,
+    after: u64,
 }
 
 impl Numbers {
     /// The time at `counter`; that of the anchor before it.
     #[inline]
     fn at(self, counter: u64) -> u64 {
-        let ticks = u128::from(counter.saturating_sub(self.anchor));
-        // 64 bits each: the product fits. What is past 2^64 ns is past the clock's range.
-        let nanos = ticks.wrapping_mul(u128::from(self.slope)) >> 32;
-        self.anchor_ns
-            .saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX))
+        let ticks = counter.saturating_sub(self.anchor);
+        let mut units = product(ticks.min(self.ticks), self.slope);
+        if ticks > self.ticks {
+            let beyond = ticks.saturating_sub(self.ticks);
+            units = units.saturating_add(product(beyond, self.after));
+        }
+        // What is past 2^64 ns is past the clock's range.
+        let nanos = u64::try_from(units >> 32).unwrap_or(u64::MAX);
+        self.anchor_ns.saturating_add(nanos)
     }
+}
+
+#[inline]
+fn product(a: u64, b: u64) -> u128 {
+    u128::from(a).wrapping_mul(u128::from(b))
 }
 
 /// The process's clock.
@@ -65,6 +77,9 @@ pub(crate) struct Monotonic {
     /// The number of the line in force.
     number: AtomicU64,
     lines: [Line; LINES],
+    /// While the next line is drawn, the counter at its anchor: readers of the old line stand
+    /// still there, or one who was kept from publishing for a while would send them back.
+    limit: AtomicU64,
     /// Held by the one who publishes the next line.
     last: Mutex<Comparison>,
 }
@@ -112,9 +127,10 @@ impl Monotonic {
             start,
             number: AtomicU64::new(0),
             lines: Default::default(),
+            limit: AtomicU64::new(u64::MAX),
             last: Mutex::new(first),
         };
-        clock.publish(0, Numbers::new(first.counter, offset_ns, slope));
+        clock.publish(0, Numbers::new(first.counter, offset_ns, slope, slope));
         clock
     }
 
@@ -126,6 +142,7 @@ impl Monotonic {
             let line = self.line(number).read();
             // Read while the line is in force, so that no later line starts before it.
             let counter = self.counter.raw();
+            let limited = counter.min(self.limit.load(Ordering::Acquire));
             fence(Ordering::Acquire);
             if self.number.load(Ordering::Relaxed) != number {
                 // At most once a second.
@@ -135,7 +152,7 @@ impl Monotonic {
             if counter.wrapping_sub(line.anchor) > line.ticks {
                 self.follow_the_system(number, line);
             }
-            return line.at(counter);
+            return line.at(limited);
         }
     }
 
@@ -199,7 +216,7 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
         let offset_ns = now
             .offset_ns
             .saturating_add(here_ns.saturating_sub(system_ns));
-        let next = Numbers::new(now.counter, here_ns.max(system_ns), slope);
+        let next = Numbers::new(now.counter, here_ns.max(system_ns), slope, slope);
         return (
             Comparison {
                 offset_ns,
@@ -211,7 +228,7 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
     }
     // slope x catch-up / line, rounded down.
     let catch_up_ns = here_ns.abs_diff(system_ns).min(CATCH_UP_NS);
-    let change = u128::from(slope).wrapping_mul(u128::from(catch_up_ns));
+    let change = product(slope, catch_up_ns);
     let change = u64::try_from(change.checked_div(u128::from(LINE_NS)).unwrap_or(0)).unwrap_or(0);
     let corrected = if here_ns < system_ns {
         slope.saturating_add(change)
@@ -220,14 +237,14 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
     };
     (
         Comparison { slope, ..now },
-        Numbers::new(now.counter, here_ns, corrected),
+        Numbers::new(now.counter, here_ns, corrected, slope),
     )
 }
 
 impl Numbers {
-    /// A line followed for [`LINE_NS`].
-    fn new(anchor: u64, anchor_ns: u64, slope: u64) -> Self {
-        let ticks = (u128::from(LINE_NS) << 32).checked_div(u128::from(slope));
+    /// A line followed for [`LINE_NS`] of the system's time.
+    fn new(anchor: u64, anchor_ns: u64, slope: u64, after: u64) -> Self {
+        let ticks = (u128::from(LINE_NS) << 32).checked_div(u128::from(after));
         let ticks = ticks
             .and_then(|ticks| u64::try_from(ticks).ok())
             .unwrap_or(u64::MAX);
@@ -236,6 +253,7 @@ impl Numbers {
             anchor_ns,
             slope,
             ticks,
+            after,
         }
     }
 }
@@ -248,6 +266,7 @@ impl Line {
             anchor_ns: self.anchor_ns.load(Ordering::Relaxed),
             slope: self.slope.load(Ordering::Relaxed),
             ticks: self.ticks.load(Ordering::Relaxed),
+            after: self.after.load(Ordering::Relaxed),
         }
     }
 
@@ -256,6 +275,7 @@ impl Line {
         self.anchor_ns.store(line.anchor_ns, Ordering::Relaxed);
         self.slope.store(line.slope, Ordering::Relaxed);
         self.ticks.store(line.ticks, Ordering::Relaxed);
+        self.after.store(line.after, Ordering::Relaxed);
     }
 }
 
@@ -283,7 +303,7 @@ mod tests {
     }
 
     fn line() -> Numbers {
-        Numbers::new(0, 1_000 * SECOND, SLOPE)
+        Numbers::new(0, 1_000 * SECOND, SLOPE, SLOPE)
     }
 
     #[test]
@@ -314,6 +334,17 @@ mod tests {
         }
     }
 
+    /// Nobody asked for the time for an hour: what was to be taken off within a second is not taken
+    /// off an hour long.
+    #[test]
+    fn a_line_is_bent_for_a_second_only() {
+        let half = SECOND / 2;
+        let (_, next) = next_line(line(), compared(0, 0), compared(2 * SECOND, half));
+        let hour = 3_600 * SECOND;
+        let gained = next.at(2 * SECOND + 2 * hour) - next.at(2 * SECOND);
+        assert!(gained.abs_diff(hour) <= SECOND / 1_024 + 1, "{gained}");
+    }
+
     #[test]
     fn a_suspended_machine_keeps_the_counters_time() {
         let hour = 3_600 * SECOND;
@@ -329,7 +360,7 @@ mod tests {
     #[test]
     fn a_counter_that_starts_again_follows_the_system() {
         let last = compared(5 * SECOND, 2 * SECOND);
-        let line = Numbers::new(5 * SECOND, 1_002 * SECOND, SLOPE);
+        let line = Numbers::new(5 * SECOND, 1_002 * SECOND, SLOPE, SLOPE);
         assert_eq!(line.at(7), 1_002 * SECOND, "stands still until compared");
         let (_, next) = next_line(line, last, compared(7, 4 * SECOND));
         assert_eq!((next.anchor, next.at(7)), (7, 1_004 * SECOND));

@@ -265,6 +265,27 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         to_usize(self.store.len(self.timeline.read()))
     }
 
+    /// The same at a time that the caller brings: for limiters whose calls bring theirs. Their
+    /// clock, if it is another, would find everybody idle, or nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 100)?;
+    /// assert!(limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
+    /// assert!(!limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
+    /// assert_eq!(limiter.len_at(Timestamp::from_nanos(999_999_999))?, 1);
+    /// assert_eq!(limiter.len_at(Timestamp::from_nanos(1_000_000_000))?, 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn len_at(&self, now: Timestamp) -> Result<usize, ClockWentBackwards> {
+        Ok(to_usize(self.store.len(self.timeline.inject(now)?)))
+    }
+
     /// Whether no client is tracked now.
     ///
     /// # Panics

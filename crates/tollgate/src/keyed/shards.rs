@@ -130,10 +130,12 @@ impl<A: Algorithm> Shards<A> {
         let hash = self.places.hash(key);
         let shard = self.shards.get(self.places.shard(hash))?;
         let hash = self.places.in_shard(hash);
+        let mut now = now;
         loop {
             {
                 let mut clients = lock(&shard.clients);
-                let now = clients.advance(now);
+                // From here on this is the call's time, for the search of other shards too.
+                now = clients.advance(now);
                 if self
                     .rules
                     .is_idle(shard.earliest.load(Ordering::Relaxed), now)
@@ -243,10 +245,11 @@ impl<A: Algorithm> Shards<A> {
             && floor.version.load(Ordering::Acquire) == version
     }
 
-    /// Forgets some who are idle at `now`, or finds out that nobody is and raises the floor.
+    /// Forgets some who are idle at `now`, or finds out that nobody is and raises the floor; or
+    /// corrects up to 64 positions of each shard, and is to be called again.
     ///
-    /// Every round of the inner loop forgets or corrects a position for good, or sees one shard
-    /// done: with a table of n clients at most n/64 + 256 rounds, each a lock of its own.
+    /// Each call that forgets nobody leaves fewer positions that are due: with n clients at most
+    /// n/64 + 1 of them, and in all of them together each position is looked at once.
     #[cold]
     #[inline(never)]
     fn make_room(&self, now: u64) {
@@ -259,16 +262,13 @@ impl<A: Algorithm> Shards<A> {
             .unwrap_or((&[], &self.shards));
         let mut earliest = NOBODY;
         for shard in ahead.iter().chain(behind) {
-            loop {
-                let position = shard.earliest.load(Ordering::Acquire);
-                if !self.rules.is_idle(position, now) {
-                    earliest = earliest.min(position);
-                    break;
-                }
-                if self.forget_some(shard, now) > 0 {
-                    return;
-                }
+            let due = self
+                .rules
+                .is_idle(shard.earliest.load(Ordering::Acquire), now);
+            if due && self.forget_some(shard, now) > 0 {
+                return;
             }
+            earliest = earliest.min(shard.earliest.load(Ordering::Acquire));
         }
         self.floor.0.raise(version, earliest);
     }
@@ -283,31 +283,35 @@ impl<A: Algorithm> Shards<A> {
     }
 
     /// Forgets everybody who is idle at `now`; returns how many. At most 64 positions, or one
-    /// smaller table, under each lock.
+    /// smaller table, under each lock; and then on to the next shard, since a lock that is taken
+    /// again at once lets nobody else in.
     pub(crate) fn forget_idle(&self, now: u64) -> u64 {
         let floor = &self.floor.0;
-        let version = floor.version.load(Ordering::Acquire);
-        if !self
+        let mut forgotten = 0_usize;
+        let mut swept = false;
+        while self
             .rules
             .is_idle(floor.position.load(Ordering::Acquire), now)
         {
-            return 0;
-        }
-        let (mut forgotten, mut earliest) = (0_usize, NOBODY);
-        for shard in &self.shards {
-            loop {
-                let position = shard.earliest.load(Ordering::Acquire);
-                if !self.rules.is_idle(position, now) {
-                    earliest = earliest.min(position);
-                    break;
+            let version = floor.version.load(Ordering::Acquire);
+            let mut earliest = NOBODY;
+            for shard in &self.shards {
+                if self
+                    .rules
+                    .is_idle(shard.earliest.load(Ordering::Acquire), now)
+                {
+                    forgotten = forgotten.saturating_add(self.forget_some(shard, now));
                 }
-                forgotten = forgotten.saturating_add(self.forget_some(shard, now));
+                earliest = earliest.min(shard.earliest.load(Ordering::Acquire));
             }
+            floor.raise(version, earliest);
+            swept = true;
+        }
+        for shard in self.shards.iter().filter(|_| swept) {
             let mut clients = lock(&shard.clients);
             clients.advance(now);
             clients.shrink(true);
         }
-        floor.raise(version, earliest);
         u64::try_from(forgotten).unwrap_or(u64::MAX)
     }
 

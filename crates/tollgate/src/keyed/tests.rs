@@ -15,7 +15,7 @@ use crate::{ManualClock, Rate};
 fn bucket() -> Bucket<i64> {
     match AnyWidth::new(Rate::new(1, Duration::from_nanos(1)).burst(3), false) {
         Ok(AnyWidth::Narrow(bucket)) => bucket,
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 
