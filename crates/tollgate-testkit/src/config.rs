@@ -2,9 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::json::{need, no_place_for, object};
+
 /// A limiter, as a trace describes it.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "RawConfig", into = "RawConfig")]
+#[allow(clippy::exhaustive_structs, reason = "tests write it out")]
 pub struct Config {
     /// Which limit.
     pub algorithm: Algorithm,
@@ -14,32 +17,50 @@ pub struct Config {
     pub idle_ns: Option<u64>,
 }
 
-/// A limit and its numbers. A rate is `tokens` every `per_ns` nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A limit and its numbers: any that a file can hold. Which of them make a limit is for the limiter
+/// to say.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names are the trace format's own")]
 pub enum Algorithm {
+    /// `burst` tokens at most, refilled by `tokens` every `per_ns` nanoseconds.
     TokenBucket {
+        /// Tokens of the rate.
         tokens: u64,
+        /// Period of the rate.
         per_ns: u64,
+        /// The most tokens held.
         burst: u64,
     },
+    /// A queue of `burst` places, drained by `tokens` every `per_ns` nanoseconds.
     LeakyBucket {
+        /// Tokens of the rate.
         tokens: u64,
+        /// Period of the rate.
         per_ns: u64,
+        /// Places in the queue.
         burst: u64,
     },
+    /// `limit` tokens in each of the windows that the anchor lays out.
     FixedWindow {
+        /// The most tokens in a window.
         limit: u64,
+        /// Length of a window.
         window_ns: u64,
+        /// When a window opens.
         anchor: Anchor,
     },
+    /// `limit` tokens in every stretch of a window's length.
     SlidingLog {
+        /// The most tokens in a window.
         limit: u64,
+        /// Length of the window.
         window_ns: u64,
     },
+    /// `limit` tokens in this aligned window and the share of the one before that still overlaps.
     SlidingWindowCounter {
+        /// The most tokens in a window.
         limit: u64,
+        /// Length of the window.
         window_ns: u64,
     },
 }
@@ -58,7 +79,7 @@ impl Algorithm {
 }
 
 /// When a fixed window opens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Anchor {
@@ -69,9 +90,9 @@ pub enum Anchor {
     Aligned,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-enum Name {
+pub(crate) enum Name {
     TokenBucket,
     LeakyBucket,
     FixedWindow,
@@ -79,69 +100,77 @@ enum Name {
     SlidingWindowCounter,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct RawRate {
+object!(RawRate {
+    tokens: u64,
+    per_ns: u64
+});
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
+#[serde(try_from = "RawRate")]
+pub(crate) struct Rate {
     tokens: u64,
     per_ns: u64,
 }
 
-/// The fields as they stand in a trace: which of them belong together is told by the algorithm.
-#[derive(Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct RawConfig {
+impl TryFrom<RawRate> for Rate {
+    type Error = String;
+
+    fn try_from(raw: RawRate) -> Result<Self, String> {
+        Ok(Self {
+            tokens: need("tokens", raw.tokens)?,
+            per_ns: need("per_ns", raw.per_ns)?,
+        })
+    }
+}
+
+object!(RawConfig {
     algorithm: Name,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rate: Option<RawRate>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    burst: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    limit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    window_ns: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    anchor: Option<Anchor>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_clients: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    idle_ns: Option<u64>,
+    rate: Rate,
+    burst: u64,
+    limit: u64,
+    window_ns: u64,
+    anchor: Anchor,
+    max_clients: u64,
+    idle_ns: u64,
+});
+
+impl RawConfig {
+    fn bucket(&self) -> Result<(u64, u64, u64), String> {
+        let window = [
+            ("limit", self.limit.is_some()),
+            ("window_ns", self.window_ns.is_some()),
+            ("anchor", self.anchor.is_some()),
+        ];
+        no_place_for(&window, "a bucket")?;
+        let Rate { tokens, per_ns } = need("rate", self.rate)?;
+        Ok((tokens, per_ns, need("burst", self.burst)?))
+    }
+
+    fn window(&self) -> Result<(u64, u64), String> {
+        let bucket = [
+            ("rate", self.rate.is_some()),
+            ("burst", self.burst.is_some()),
+        ];
+        no_place_for(&bucket, "a window")?;
+        Ok((
+            need("limit", self.limit)?,
+            need("window_ns", self.window_ns)?,
+        ))
+    }
+
+    fn sliding_window(&self) -> Result<(u64, u64), String> {
+        no_place_for(&[("anchor", self.anchor.is_some())], "a sliding window")?;
+        self.window()
+    }
 }
 
 impl TryFrom<RawConfig> for Config {
     type Error = String;
 
     fn try_from(raw: RawConfig) -> Result<Self, String> {
-        let missing = |field: &str| format!("config.{field} is missing");
-        let stray = |field: &str| format!("config.{field} does not belong to {:?}", raw.algorithm);
-        let bucket = || {
-            for (given, field) in [
-                (raw.limit.is_some(), "limit"),
-                (raw.window_ns.is_some(), "window_ns"),
-                (raw.anchor.is_some(), "anchor"),
-            ] {
-                if given {
-                    return Err(stray(field));
-                }
-            }
-            let RawRate { tokens, per_ns } = raw.rate.ok_or_else(|| missing("rate"))?;
-            Ok((tokens, per_ns, raw.burst.ok_or_else(|| missing("burst"))?))
-        };
-        let window = |anchored: bool| {
-            for (given, field) in [
-                (raw.rate.is_some(), "rate"),
-                (raw.burst.is_some(), "burst"),
-                (raw.anchor.is_some() && !anchored, "anchor"),
-            ] {
-                if given {
-                    return Err(stray(field));
-                }
-            }
-            let limit = raw.limit.ok_or_else(|| missing("limit"))?;
-            Ok((limit, raw.window_ns.ok_or_else(|| missing("window_ns"))?))
-        };
-        let algorithm = match raw.algorithm {
+        let algorithm = match need("algorithm", raw.algorithm)? {
             Name::TokenBucket => {
-                let (tokens, per_ns, burst) = bucket()?;
+                let (tokens, per_ns, burst) = raw.bucket()?;
                 Algorithm::TokenBucket {
                     tokens,
                     per_ns,
@@ -149,7 +178,7 @@ impl TryFrom<RawConfig> for Config {
                 }
             }
             Name::LeakyBucket => {
-                let (tokens, per_ns, burst) = bucket()?;
+                let (tokens, per_ns, burst) = raw.bucket()?;
                 Algorithm::LeakyBucket {
                     tokens,
                     per_ns,
@@ -157,20 +186,19 @@ impl TryFrom<RawConfig> for Config {
                 }
             }
             Name::FixedWindow => {
-                let (limit, window_ns) = window(true)?;
-                let anchor = raw.anchor.unwrap_or_default();
+                let (limit, window_ns) = raw.window()?;
                 Algorithm::FixedWindow {
                     limit,
                     window_ns,
-                    anchor,
+                    anchor: raw.anchor.unwrap_or_default(),
                 }
             }
             Name::SlidingLog => {
-                let (limit, window_ns) = window(false)?;
+                let (limit, window_ns) = raw.sliding_window()?;
                 Algorithm::SlidingLog { limit, window_ns }
             }
             Name::SlidingWindowCounter => {
-                let (limit, window_ns) = window(false)?;
+                let (limit, window_ns) = raw.sliding_window()?;
                 Algorithm::SlidingWindowCounter { limit, window_ns }
             }
         };
@@ -184,43 +212,35 @@ impl TryFrom<RawConfig> for Config {
 
 impl From<Config> for RawConfig {
     fn from(config: Config) -> Self {
-        let raw = |algorithm| Self {
-            algorithm,
-            rate: None,
-            burst: None,
-            limit: None,
-            window_ns: None,
-            anchor: None,
-            max_clients: config.max_clients,
-            idle_ns: config.idle_ns,
-        };
-        let bucket = |algorithm, rate, burst| Self {
-            rate: Some(rate),
+        let bucket = |name, tokens, per_ns, burst| Self {
+            algorithm: Some(name),
+            rate: Some(Rate { tokens, per_ns }),
             burst: Some(burst),
-            ..raw(algorithm)
+            ..Self::default()
         };
-        let window = |algorithm, limit, window_ns| Self {
+        let window = |name, limit, window_ns| Self {
+            algorithm: Some(name),
             limit: Some(limit),
             window_ns: Some(window_ns),
-            ..raw(algorithm)
+            ..Self::default()
         };
-        match config.algorithm {
+        let limit = match config.algorithm {
             Algorithm::TokenBucket {
                 tokens,
                 per_ns,
                 burst,
-            } => bucket(Name::TokenBucket, RawRate { tokens, per_ns }, burst),
+            } => bucket(Name::TokenBucket, tokens, per_ns, burst),
             Algorithm::LeakyBucket {
                 tokens,
                 per_ns,
                 burst,
-            } => bucket(Name::LeakyBucket, RawRate { tokens, per_ns }, burst),
+            } => bucket(Name::LeakyBucket, tokens, per_ns, burst),
             Algorithm::FixedWindow {
                 limit,
                 window_ns,
                 anchor,
             } => Self {
-                anchor: Some(anchor),
+                anchor: (anchor != Anchor::default()).then_some(anchor),
                 ..window(Name::FixedWindow, limit, window_ns)
             },
             Algorithm::SlidingLog { limit, window_ns } => {
@@ -229,6 +249,11 @@ impl From<Config> for RawConfig {
             Algorithm::SlidingWindowCounter { limit, window_ns } => {
                 window(Name::SlidingWindowCounter, limit, window_ns)
             }
+        };
+        Self {
+            max_clients: config.max_clients,
+            idle_ns: config.idle_ns,
+            ..limit
         }
     }
 }

@@ -6,8 +6,8 @@ const SECOND: u64 = 1_000_000_000;
 const MONTH: u64 = 30 * 86_400 * SECOND;
 const YEAR: u64 = 365 * 86_400 * SECOND;
 
-/// A source of random numbers: `SplitMix64` (Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", 2014). Not for secrets.
+/// A source of random numbers: `SplitMix64` (Steele, Lea, Flood, "Fast splittable pseudorandom
+/// number generators", 2014). Not for secrets.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,

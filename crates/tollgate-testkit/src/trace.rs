@@ -1,19 +1,18 @@
 //! Trace files: one limiter, a list of timed calls, and the right answers.
 
 use std::fmt;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Config;
+use crate::json::{List, line, need, no_place_for, object};
+use crate::{Config, TraceError};
 
-/// How deep below a folder traces are looked for.
-const DEEPEST: usize = 16;
-
-/// One limiter and a list of timed calls.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+/// One limiter, a list of timed calls, and the right answers to them.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "RawTrace")]
+#[allow(clippy::exhaustive_structs, reason = "tests write it out")]
 pub struct Trace {
     /// What the trace shows.
     pub name: String,
@@ -21,67 +20,172 @@ pub struct Trace {
     pub config: Config,
     /// The calls, in the order in which they are made.
     pub calls: Vec<Call>,
-    /// The right answers, one a call; empty where nobody has said what is right.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// One answer a call; empty where nobody has said what is right.
     pub expect: Vec<Answer>,
 }
 
 /// One call.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
+#[serde(try_from = "RawCall", into = "RawCall")]
+#[allow(clippy::exhaustive_structs, reason = "tests write it out")]
 pub struct Call {
     /// When, in nanoseconds.
     pub at_ns: u64,
     /// For whom.
     pub client: String,
-    /// How many tokens; 0 is a look.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    /// How many tokens; 0 is a look. 1 where a file says nothing.
     pub cost: u64,
 }
 
-fn one() -> u64 {
-    1
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference"
-)]
-fn is_one(cost: &u64) -> bool {
-    *cost == 1
-}
-
-/// The answer to one call, in the words of the trace files. Waits are whole nanoseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+/// The answer to one call, in the words of the trace files; displayed as JSON without spaces.
+///
+/// ```
+/// use tollgate_testkit::Answer;
+///
+/// let refused = Answer::Limited { remaining: 0, retry_after_ns: 5, reset_after_ns: 9 };
+/// assert_eq!(
+///     refused.to_string(),
+///     r#"{"decision":"limited","remaining":0,"retry_after_ns":5,"reset_after_ns":9}"#
+/// );
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(try_from = "RawAnswer", into = "RawAnswer")]
 #[non_exhaustive]
-#[expect(missing_docs, reason = "the names are the trace format's own")]
 pub enum Answer {
+    /// The tokens were taken.
     Allowed {
+        /// Whole tokens left, rounded down.
         remaining: u64,
+        /// When the call may go: 0, or the wait of a leaky bucket.
         delay_ns: u128,
+        /// The least time after which the client is as new.
         reset_after_ns: u128,
     },
+    /// Not enough tokens now.
     Limited {
+        /// Whole tokens left, rounded down.
         remaining: u64,
+        /// The least time after which the same call is admitted.
         retry_after_ns: u128,
+        /// The least time after which the client is as new.
         reset_after_ns: u128,
     },
+    /// A new client, when as many as may be are tracked.
     ClientLimit,
+    /// A cost above the burst: never.
     TooLarge,
+    /// A time below the latest one seen: an error, and nothing changed.
     ClockBackwards,
 }
 
 impl fmt::Display for Answer {
-    /// One line of JSON.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+impl Trace {
+    /// Reads a trace from the text of a file.
+    ///
+    /// # Errors
+    ///
+    /// A text that is not JSON, or not a trace: a field missing, unknown, given twice, out of
+    /// place or of the wrong type, or another number of answers than of calls.
+    pub fn parse(text: &str) -> Result<Self, TraceError> {
+        serde_json::from_str(text).map_err(|error| TraceError::malformed(&error))
+    }
+
+    /// Reads a trace from a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Trace::parse`], and then the error names the file; a file that cannot be read.
+    pub fn read(path: &Path) -> Result<Self, TraceError> {
+        let text = fs::read_to_string(path).map_err(|source| TraceError::Unreadable {
+            file: path.to_owned(),
+            source,
+        })?;
+        Self::parse(&text).map_err(|error| error.in_file(path))
+    }
+
+    /// The text of a trace file, a call and an answer a line: what [`Trace::parse`] reads back.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let (name, config) = (line(&self.name), line(&self.config));
+        let calls = lines(&self.calls);
+        let expect = match self.expect.as_slice() {
+            [] => String::new(),
+            answers => format!(",\n \"expect\": {}", lines(answers)),
+        };
+        format!("{{\"name\": {name},\n \"config\": {config},\n \"calls\": {calls}{expect}}}\n")
+    }
+}
+
+fn lines(items: &[impl Serialize]) -> String {
+    let items: Vec<String> = items
+        .iter()
+        .map(|item| format!("\n  {}", line(item)))
+        .collect();
+    format!("[{}]", items.join(","))
+}
+
+object!(RawTrace { name: String, config: Config, calls: List<Call>, expect: List<Answer> });
+
+impl TryFrom<RawTrace> for Trace {
+    type Error = String;
+
+    fn try_from(raw: RawTrace) -> Result<Self, String> {
+        let name = need("name", raw.name)?;
+        let config = need("config", raw.config)?;
+        let List(calls) = need("calls", raw.calls)?;
+        let expect = match raw.expect {
+            Some(List(answers)) if answers.len() != calls.len() => {
+                let (answers, calls) = (answers.len(), calls.len());
+                return Err(format!("expect has {answers} answers for {calls} calls"));
+            }
+            Some(List(answers)) => answers,
+            None => Vec::new(),
+        };
+        Ok(Self {
+            name,
+            config,
+            calls,
+            expect,
+        })
+    }
+}
+
+object!(RawCall {
+    at_ns: u64,
+    client: String,
+    cost: u64
+});
+
+impl TryFrom<RawCall> for Call {
+    type Error = String;
+
+    fn try_from(raw: RawCall) -> Result<Self, String> {
+        Ok(Self {
+            at_ns: need("at_ns", raw.at_ns)?,
+            client: need("client", raw.client)?,
+            cost: raw.cost.unwrap_or(1),
+        })
+    }
+}
+
+impl From<Call> for RawCall {
+    fn from(call: Call) -> Self {
+        Self {
+            at_ns: Some(call.at_ns),
+            client: Some(call.client),
+            cost: (call.cost != 1).then_some(call.cost),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Word {
+pub(crate) enum DecisionWord {
     Allowed,
     Limited,
     ClientLimit,
@@ -90,62 +194,62 @@ enum Word {
 
 #[derive(Clone, Copy, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum ErrorWord {
+pub(crate) enum ErrorWord {
     ClockBackwards,
 }
 
-#[derive(Default, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-struct RawAnswer {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    decision: Option<Word>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    remaining: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    delay_ns: Option<u128>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    retry_after_ns: Option<u128>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    reset_after_ns: Option<u128>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorWord>,
-}
+// In the order in which the files have them.
+object!(RawAnswer {
+    decision: DecisionWord,
+    error: ErrorWord,
+    remaining: u64,
+    delay_ns: u128,
+    retry_after_ns: u128,
+    reset_after_ns: u128,
+});
 
 impl TryFrom<RawAnswer> for Answer {
     type Error = String;
 
     fn try_from(raw: RawAnswer) -> Result<Self, String> {
-        let missing = |field: &str| format!("expect: {field} is missing");
-        let remaining = raw.remaining.ok_or_else(|| missing("remaining"));
-        let reset_after_ns = raw.reset_after_ns.ok_or_else(|| missing("reset_after_ns"));
-        let answer = match (raw.decision, raw.error) {
-            (Some(Word::Allowed), None) => Self::Allowed {
-                remaining: remaining?,
-                delay_ns: raw.delay_ns.unwrap_or(0),
-                reset_after_ns: reset_after_ns?,
-            },
-            (Some(Word::Limited), None) => Self::Limited {
-                remaining: remaining?,
-                retry_after_ns: raw
-                    .retry_after_ns
-                    .ok_or_else(|| missing("retry_after_ns"))?,
-                reset_after_ns: reset_after_ns?,
-            },
-            (Some(Word::ClientLimit), None) => Self::ClientLimit,
-            (Some(Word::TooLarge), None) => Self::TooLarge,
-            (None, Some(ErrorWord::ClockBackwards)) => Self::ClockBackwards,
-            (None, None) => return Err(missing("decision")),
-            (Some(_), Some(_)) => {
-                return Err("expect: decision and error exclude each other".into());
-            }
+        let remaining = ("remaining", raw.remaining.is_some());
+        let delay = ("delay_ns", raw.delay_ns.is_some());
+        let retry_after = ("retry_after_ns", raw.retry_after_ns.is_some());
+        let reset_after = ("reset_after_ns", raw.reset_after_ns.is_some());
+        let bare = |answer, beside| {
+            no_place_for(&[remaining, delay, retry_after, reset_after], beside).map(|()| answer)
         };
-        Ok(answer)
+        match (raw.decision, raw.error) {
+            (Some(DecisionWord::Allowed), None) => {
+                no_place_for(&[retry_after], "allowed")?;
+                Ok(Self::Allowed {
+                    remaining: need("remaining", raw.remaining)?,
+                    delay_ns: raw.delay_ns.unwrap_or(0),
+                    reset_after_ns: need("reset_after_ns", raw.reset_after_ns)?,
+                })
+            }
+            (Some(DecisionWord::Limited), None) => {
+                no_place_for(&[delay], "limited")?;
+                Ok(Self::Limited {
+                    remaining: need("remaining", raw.remaining)?,
+                    retry_after_ns: need("retry_after_ns", raw.retry_after_ns)?,
+                    reset_after_ns: need("reset_after_ns", raw.reset_after_ns)?,
+                })
+            }
+            (Some(DecisionWord::ClientLimit), None) => bare(Self::ClientLimit, "client_limit"),
+            (Some(DecisionWord::TooLarge), None) => bare(Self::TooLarge, "too_large"),
+            (None, Some(ErrorWord::ClockBackwards)) => {
+                bare(Self::ClockBackwards, "clock_backwards")
+            }
+            (Some(_), Some(_)) => Err("error does not belong beside a decision".to_owned()),
+            (None, None) => Err("decision is missing".to_owned()),
+        }
     }
 }
 
 impl From<Answer> for RawAnswer {
     fn from(answer: Answer) -> Self {
-        let bare = |word| Self {
+        let decided = |word| Self {
             decision: Some(word),
             ..Self::default()
         };
@@ -156,9 +260,9 @@ impl From<Answer> for RawAnswer {
                 reset_after_ns,
             } => Self {
                 remaining: Some(remaining),
-                delay_ns: (delay_ns > 0).then_some(delay_ns),
+                delay_ns: (delay_ns != 0).then_some(delay_ns),
                 reset_after_ns: Some(reset_after_ns),
-                ..bare(Word::Allowed)
+                ..decided(DecisionWord::Allowed)
             },
             Answer::Limited {
                 remaining,
@@ -168,114 +272,14 @@ impl From<Answer> for RawAnswer {
                 remaining: Some(remaining),
                 retry_after_ns: Some(retry_after_ns),
                 reset_after_ns: Some(reset_after_ns),
-                ..bare(Word::Limited)
+                ..decided(DecisionWord::Limited)
             },
-            Answer::ClientLimit => bare(Word::ClientLimit),
-            Answer::TooLarge => bare(Word::TooLarge),
+            Answer::ClientLimit => decided(DecisionWord::ClientLimit),
+            Answer::TooLarge => decided(DecisionWord::TooLarge),
             Answer::ClockBackwards => Self {
                 error: Some(ErrorWord::ClockBackwards),
                 ..Self::default()
             },
         }
     }
-}
-
-impl Trace {
-    /// Reads a trace from the text of a file.
-    ///
-    /// # Errors
-    ///
-    /// What is not JSON, not a trace, or has another number of answers than of calls.
-    pub fn parse(text: &str) -> Result<Self, TraceError> {
-        let trace: Self = serde_json::from_str(text).map_err(TraceError::Malformed)?;
-        let (calls, answers) = (trace.calls.len(), trace.expect.len());
-        if answers != 0 && answers != calls {
-            return Err(TraceError::AnswersDoNotMatch { calls, answers });
-        }
-        Ok(trace)
-    }
-
-    /// The text of a trace file: a call and an answer a line.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let lines = |items: Vec<String>| format!("[\n  {}]", items.join(",\n  "));
-        let json = |calls: &[Call]| calls.iter().map(to_line).collect();
-        let mut text = format!("{{\"name\": {},\n", to_line(&self.name));
-        text.push_str(&format!(" \"config\": {},\n", to_line(&self.config)));
-        text.push_str(&format!(" \"calls\": {}", lines(json(&self.calls))));
-        if !self.expect.is_empty() {
-            let answers = self.expect.iter().map(to_line).collect();
-            text.push_str(&format!(",\n \"expect\": {}", lines(answers)));
-        }
-        text.push_str("}\n");
-        text
-    }
-}
-
-fn to_line<T: Serialize>(value: &T) -> String {
-    // Strings, numbers and maps with string keys: nothing here can fail to serialise.
-    serde_json::to_string(value).unwrap_or_default()
-}
-
-/// A text that is no trace.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum TraceError {
-    /// Not JSON, or a field that is missing, unknown or of the wrong type.
-    Malformed(serde_json::Error),
-    /// Every call needs an answer, or none has one.
-    AnswersDoNotMatch {
-        /// Calls in the trace.
-        calls: usize,
-        /// Answers in the trace.
-        answers: usize,
-    },
-}
-
-impl fmt::Display for TraceError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // The only error that says where: its text is the message.
-            Self::Malformed(error) => write!(f, "malformed trace: {error}"),
-            Self::AnswersDoNotMatch { calls, answers } => {
-                write!(
-                    f,
-                    "malformed trace: expect has {answers} answers for {calls} calls"
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for TraceError {}
-
-/// The trace files below a folder, sorted; a file is itself.
-///
-/// # Errors
-///
-/// What the file system says; folders nested deeper than 16.
-pub fn traces_below(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    collect(path, DEEPEST, &mut found)?;
-    found.sort();
-    Ok(found)
-}
-
-fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
-    if !path.is_dir() {
-        found.push(path.to_path_buf());
-        return Ok(());
-    }
-    let Some(depth) = depth.checked_sub(1) else {
-        return Err(io::Error::other(format!(
-            "folders nested deeper than {DEEPEST}"
-        )));
-    };
-    for entry in path.read_dir()? {
-        let path = entry?.path();
-        if path.is_dir() || path.extension().is_some_and(|ending| ending == "json") {
-            collect(&path, depth, found)?;
-        }
-    }
-    Ok(())
 }

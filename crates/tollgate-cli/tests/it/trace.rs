@@ -130,7 +130,7 @@ fn what_is_no_trace_is_named_with_what_is_wrong() {
         (
             "text",
             b"5/s".to_vec(),
-            "malformed trace: invalid type: integer `5`, expected struct",
+            "malformed trace: invalid type: integer `5`, expected an object",
         ),
         (
             "bytes",
@@ -140,12 +140,12 @@ fn what_is_no_trace_is_named_with_what_is_wrong() {
         (
             "call",
             answers,
-            "malformed trace: missing field `at_ns` at line 3",
+            "malformed trace: calls[2]: at_ns is missing at line 3",
         ),
         (
             "word",
             with("token-bucket", "bucket"),
-            "malformed trace: unknown variant `bucket`",
+            "malformed trace: config.algorithm: unknown variant `bucket`",
         ),
         (
             "burst",

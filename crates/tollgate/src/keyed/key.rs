@@ -52,7 +52,8 @@ pub(crate) struct Secrets {
 #[derive(Clone, Copy)]
 pub(crate) struct Places {
     secret: (u64, u64, u64),
-    shard_bits: u32,
+    /// The number of shards, a power of two up to 2^16, less one.
+    shard_mask: u64,
 }
 
 impl Secrets {
@@ -65,7 +66,7 @@ impl Secrets {
             long_names: SipHasher13::new_with_keys(word(0), word(1)),
             places: Places {
                 secret: (word(2), word(3), word(4)),
-                shard_bits,
+                shard_mask: shard_mask(shard_bits),
             },
         }
     }
@@ -81,7 +82,10 @@ impl Secrets {
         let long_names = SipHasher13::new_with_keys(1, 2);
         Self {
             long_names,
-            places: Places { secret, shard_bits },
+            places: Places {
+                secret,
+                shard_mask: shard_mask(shard_bits),
+            },
         }
     }
 
@@ -96,6 +100,10 @@ impl Secrets {
         key.hash(&mut bytes);
         bytes.into_key()
     }
+}
+
+fn shard_mask(shard_bits: u32) -> u64 {
+    !(u64::MAX << shard_bits.min(16))
 }
 
 impl fmt::Debug for Secrets {
@@ -113,7 +121,7 @@ impl fmt::Debug for Places {
 impl Places {
     /// How many shards there are.
     pub(crate) fn shards(self) -> usize {
-        1_usize.checked_shl(self.shard_bits).unwrap_or(1)
+        usize::try_from(self.shard_mask).map_or(1, |mask| mask.saturating_add(1))
     }
 
     /// 64 bits: two folded multiplies under the limiter's own random key. After one, names that
@@ -124,16 +132,17 @@ impl Places {
         folded(folded(key.low ^ first, key.high ^ second), third)
     }
 
-    /// The shard of a client with this hash: its uppermost bits.
+    /// The shard of a client with this hash: its lowest bits.
     #[inline]
     pub(crate) fn shard(self, hash: u64) -> usize {
-        usize::try_from((hash >> 32) >> 32_u32.saturating_sub(self.shard_bits)).unwrap_or(0)
+        usize::try_from(hash & self.shard_mask).unwrap_or(0)
     }
 
-    /// The hash that a shard's own table goes by: the 32 bits below those that chose the shard.
+    /// The hash that a shard's own table goes by: the upper half, which the shard's choice left
+    /// alone.
     #[inline]
     pub(crate) fn in_shard(self, hash: u64) -> u32 {
-        u32::try_from((hash << self.shard_bits) >> 32).unwrap_or(u32::MAX)
+        u32::try_from(hash >> 32).unwrap_or(u32::MAX)
     }
 }
 
@@ -190,6 +199,7 @@ impl<'a> KeyBytes<'a> {
 
     /// The same for what does not end as a `str` does. A last byte of 0xff that came with others
     /// is still one: the identity is the bytes.
+    #[inline(never)]
     fn into_unclosed_key(mut self) -> Key {
         if let Some(mut hasher) = self.hasher {
             if self.closed {
@@ -221,6 +231,7 @@ impl<'a> KeyBytes<'a> {
     }
 
     /// What is not the first piece of a key.
+    #[inline(never)]
     fn write_more(&mut self, bytes: &[u8]) {
         let len = self.held.len.saturating_add(usize::from(self.closed));
         let len = len.saturating_add(bytes.len());

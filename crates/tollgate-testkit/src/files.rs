@@ -1,0 +1,60 @@
+//! Where trace files are.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// How many folders deep traces are looked for, so that a link to a folder above it ends.
+const DEEPEST: usize = 8;
+
+/// The traces that come with this crate: `worked`, `random` and `store`.
+///
+/// ```
+/// assert!(tollgate_testkit::traces_dir().join("worked/burst-of-one.json").is_file());
+/// ```
+#[must_use]
+pub fn traces_dir() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("traces")
+}
+
+/// Every `*.json` file below a folder, sorted by path; a file is itself, whatever its name.
+///
+/// ```
+/// use tollgate_testkit::{traces_below, traces_dir};
+///
+/// assert!(traces_below(&traces_dir())?.len() > 90);
+/// assert!(traces_below(&traces_dir().join("absent")).is_err());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// What the file system says; folders nested more than 8 deep.
+pub fn traces_below(path: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    if path.metadata()?.is_dir() {
+        collect(path, DEEPEST, &mut found)?;
+        found.sort();
+    } else {
+        found.push(path.to_owned());
+    }
+    Ok(found)
+}
+
+fn collect(folder: &Path, deepest: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    let Some(deepest) = deepest.checked_sub(1) else {
+        let text = format!(
+            "{}: nested more than {DEEPEST} folders deep",
+            folder.display()
+        );
+        return Err(io::Error::other(text));
+    };
+    for entry in folder.read_dir()? {
+        let path = entry?.path();
+        if path.is_dir() {
+            collect(&path, deepest, found)?;
+        } else if path.extension().is_some_and(|ending| ending == "json") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! The windows: the calls that were admitted, and which of them count.
+
+use num_bigint::BigInt;
+use num_rational::BigRational;
+
+use super::search::{rounded_down, whole};
+
+/// Which of the admitted calls count against the limit at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// Those in the window that the first of them opened, until it closes.
+    FromFirst,
+    /// Those in the same aligned window.
+    Aligned,
+    /// Those less than a window old.
+    Log,
+    /// Those in the same aligned window, and the share that still overlaps of those in the one
+    /// before it.
+    Weighed,
+}
+
+/// A client's admitted calls.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    counting: Counting,
+    limit: BigInt,
+    window_ns: u128,
+    /// In the order of their times. A call that has ceased to count never counts again, and is
+    /// left out; from the first, that ends for all calls of a window at once, so what is left
+    /// begins with a call that opened one.
+    admitted: Vec<Admitted>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Admitted {
+    at_ns: u128,
+    cost: u64,
+}
+
+/// What counts against the limit.
+struct Counted {
+    in_full: BigInt,
+    /// Of the window before, its cost x the share of it that still overlaps.
+    weighed: BigRational,
+}
+
+impl Window {
+    pub(super) fn without_calls(counting: Counting, limit: u64, window_ns: u64) -> Self {
+        Self {
+            counting,
+            limit: limit.into(),
+            window_ns: u128::from(window_ns.max(1)),
+            admitted: Vec::new(),
+        }
+    }
+
+    pub(super) fn admits(&self, cost: u64) -> impl Fn(u128) -> bool {
+        let left = &self.limit - cost;
+        move |at_ns| {
+            let Counted { in_full, weighed } = self.counted(at_ns);
+            weighed <= whole(&left - in_full)
+        }
+    }
+
+    pub(super) fn is_as_new(&self) -> impl Fn(u128) -> bool {
+        |at_ns| !self.admitted.iter().any(self.counts_at(at_ns))
+    }
+
+    pub(super) fn remaining(&self, at_ns: u128) -> u64 {
+        let Counted { in_full, weighed } = self.counted(at_ns);
+        rounded_down(&(whole(&self.limit - in_full) - weighed))
+    }
+
+    pub(super) fn take(&mut self, cost: u64, at_ns: u128) {
+        let counts = self.counts_at(at_ns);
+        self.admitted.retain(counts);
+        self.admitted.push(Admitted { at_ns, cost });
+    }
+
+    fn counted(&self, at_ns: u128) -> Counted {
+        let counts = self.counts_at(at_ns);
+        let (mut in_full, mut of_previous) = (0, 0);
+        for call in self.admitted.iter().filter(|call| counts(call)) {
+            let is_current = call.at_ns / self.window_ns == at_ns / self.window_ns;
+            if self.counting != Counting::Weighed || is_current {
+                in_full += u128::from(call.cost);
+            } else {
+                of_previous += u128::from(call.cost);
+            }
+        }
+        let overlap_ns = self.window_ns - at_ns % self.window_ns;
+        // Not in lowest terms, as what flows into a bucket.
+        let weighed = BigInt::from(of_previous) * overlap_ns;
+        let weighed = BigRational::new_raw(weighed, self.window_ns.into());
+        Counted {
+            in_full: in_full.into(),
+            weighed,
+        }
+    }
+
+    fn counts_at(&self, at_ns: u128) -> impl Fn(&Admitted) -> bool + use<> {
+        let window_ns = self.window_ns;
+        let (opened_ns, counting) = (self.opened_ns(), self.counting);
+        move |call| match counting {
+            Counting::FromFirst => {
+                let opened_ns = opened_ns.unwrap_or(0);
+                opened_ns <= call.at_ns && at_ns < opened_ns + window_ns
+            }
+            Counting::Aligned => call.at_ns / window_ns == at_ns / window_ns,
+            Counting::Log => at_ns < call.at_ns + window_ns,
+            Counting::Weighed => at_ns / window_ns - call.at_ns / window_ns <= 1,
+        }
+    }
+
+    /// When the latest of the windows opened that the calls opened as they came.
+    fn opened_ns(&self) -> Option<u128> {
+        self.admitted
+            .iter()
+            .fold(None, |opened_ns, call| match opened_ns {
+                Some(opened_ns) if call.at_ns < opened_ns + self.window_ns => Some(opened_ns),
+                _ => Some(call.at_ns),
+            })
+    }
+}
