@@ -7,9 +7,11 @@ pub(crate) mod shards;
 pub(crate) mod store;
 mod table;
 
-#[cfg(all(test, loom))]
+#[cfg(test)]
+#[cfg(loom)]
 mod loom_tests;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[cfg(not(loom))]
 mod tests;
 
 use core::fmt;

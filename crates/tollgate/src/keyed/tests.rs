@@ -180,7 +180,7 @@ fn every_number_of_shards_answers_as_the_model() {
                 let word = match got {
                     Decision::Allowed { .. } => "\"allowed\"",
                     Decision::Limited { .. } => "\"limited\"",
-                    _ => "\"client_limit\"",
+                    Decision::ClientLimit | Decision::TooLarge { .. } => "\"client_limit\"",
                 };
                 assert!(
                     wanted.contains(word),
