@@ -120,7 +120,8 @@ impl sealed::Shapes for AnyWidth {
 ///     }
 /// }
 /// for name in ["fixed-window", "token-bucket"] {
-///     let limiter = KeyedLimiter::builder(limit(name), 100).clock(ManualClock::default()).build()?;
+///     let clock = ManualClock::default();
+///     let limiter = KeyedLimiter::builder(limit(name), 100).clock(clock).build()?;
 ///     assert!(limiter.try_acquire("alice", 2).is_allowed());
 ///     assert!(!limiter.allow("alice"));
 /// }

@@ -18,7 +18,8 @@ use crate::{BuildError, Decision};
 /// use std::time::Duration;
 /// use tollgate::{FixedWindow, Limiter, Timestamp};
 ///
-/// let limiter = Limiter::builder(FixedWindow::new(1, Duration::from_nanos(10)).aligned()).build()?;
+/// let limiter =
+///     Limiter::builder(FixedWindow::new(1, Duration::from_nanos(10)).aligned()).build()?;
 /// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(109))?.is_allowed());
 /// assert!(limiter.try_acquire_at(1, Timestamp::from_nanos(110))?.is_allowed());
 /// assert!(!limiter.try_acquire_at(1, Timestamp::from_nanos(119))?.is_allowed());

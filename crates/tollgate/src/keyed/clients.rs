@@ -81,8 +81,8 @@ impl<A: Algorithm> Clients<A> {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: Key, hash: u32) -> Option<usize> {
-        match self.table.find(key, hash) {
+    pub(crate) fn find(&self, who: (Key, u32)) -> Option<usize> {
+        match self.table.find(who.0, who.1) {
             Found::At(at) => Some(at),
             Found::Missing(_) => None,
         }
@@ -114,15 +114,15 @@ impl<A: Algorithm> Clients<A> {
     }
 
     /// Takes in a client that is not here, last seen now.
-    pub(crate) fn insert(&mut self, rules: &Rules<A>, key: Key, hash: u32, state: A::State) {
-        let grown = self.table.insert(key, hash, state);
+    pub(crate) fn insert(&mut self, rules: &Rules<A>, who: (Key, u32), state: A::State) {
+        let grown = self.table.insert(who.0, who.1, state);
         self.count(0, usize::from(grown));
         if rules.idle_ns.is_some() {
             if grown {
                 self.expiry.fit(self.table.most());
             }
             // The latest time here is the largest position: it needs no sifting.
-            self.expiry.push(self.latest, hash);
+            self.expiry.push(self.latest, who.1);
         }
     }
 

@@ -17,7 +17,7 @@
 use super::clients::{Clients, NOBODY, Rules, Work};
 use super::key::{Key, Places};
 use crate::algorithm::Algorithm;
-use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// The most positions of an expiry queue looked at while a shard's lock is held.
 pub(crate) const POSITIONS_A_LOCK: usize = 64;
@@ -71,8 +71,8 @@ impl Floor {
             .store(version.wrapping_add(1), Ordering::Release);
     }
 
-    /// Every shard was asked since `version` was read, and `position` is the earliest found. Void if
-    /// someone undercut it meanwhile.
+    /// Every shard was asked since `version` was read, and `position` is the earliest found. Void
+    /// if someone undercut it meanwhile.
     fn raise(&self, version: u64, position: u64) {
         let _writer = lock(&self.writer);
         if self.version.load(Ordering::Relaxed) == version {
@@ -129,48 +129,75 @@ impl<A: Algorithm> Shards<A> {
     ) -> Option<R> {
         let hash = self.places.hash(key);
         let shard = self.shards.get(self.places.shard(hash))?;
-        let hash = self.places.in_shard(hash);
-        let mut now = now;
-        loop {
-            {
-                let mut clients = lock(&shard.clients);
-                // From here on this is the call's time, for the search of other shards too.
-                now = clients.advance(now);
-                if self
-                    .rules
-                    .is_idle(shard.earliest.load(Ordering::Relaxed), now)
-                {
-                    self.tend(shard, &mut clients, now);
-                }
-                let rules = &self.rules;
-                if let Some(at) = clients.find(key, hash) {
-                    if cost == 0 {
-                        let state = clients.state_at(rules, at, now);
-                        let state = state.unwrap_or_else(|| rules.algorithm.fresh(now));
-                        return Some(answer(&rules.algorithm, &state, now, true));
-                    }
-                    return clients.attempt(
-                        rules,
-                        at,
-                        (cost, now),
-                        |algorithm, state, admitted| answer(algorithm, state, now, admitted),
-                    );
-                }
-                if cost == 0 || self.claim_place(shard, &clients, now) {
-                    let mut state = rules.algorithm.fresh(now);
-                    if cost == 0 {
-                        return Some(answer(&rules.algorithm, &state, now, true));
-                    }
-                    let admitted = rules.algorithm.attempt(&mut state, cost, now);
-                    let answer = answer(&rules.algorithm, &state, now, admitted);
-                    self.take_in(shard, &mut clients, (key, hash), state);
-                    return Some(answer);
-                }
+        let who = (key, self.places.in_shard(hash));
+        let (mut clients, now) = self.enter(shard, now);
+        match clients.find(who) {
+            Some(at) if cost > 0 => clients.attempt(
+                &self.rules,
+                at,
+                (cost, now),
+                |algorithm, state, admitted| answer(algorithm, state, now, admitted),
+            ),
+            Some(at) => {
+                let algorithm = &self.rules.algorithm;
+                let state = clients.state_at(&self.rules, at, now);
+                let state = state.unwrap_or_else(|| algorithm.fresh(now));
+                Some(answer(algorithm, &state, now, true))
             }
+            None => self.call_of_a_newcomer(shard, clients, who, (cost, now), answer),
+        }
+    }
+
+    /// Locks a shard and takes care of what is due in it. Returns the call's time too.
+    #[inline]
+    fn enter<'a>(&self, shard: &'a Shard<A>, now: u64) -> (MutexGuard<'a, Clients<A>>, u64) {
+        let mut clients = lock(&shard.clients);
+        let now = clients.advance(now);
+        if self
+            .rules
+            .is_idle(shard.earliest.load(Ordering::Relaxed), now)
+        {
+            self.tend(shard, &mut clients, now);
+        }
+        (clients, now)
+    }
+
+    /// The same for a client that is not in its shard, once the shard was entered.
+    #[inline(never)]
+    fn call_of_a_newcomer<'a, R>(
+        &'a self,
+        shard: &'a Shard<A>,
+        mut clients: MutexGuard<'a, Clients<A>>,
+        who: (Key, u32),
+        call: (u64, u64),
+        answer: impl Fn(&A, &A::State, u64, bool) -> R,
+    ) -> Option<R> {
+        let (cost, mut now) = call;
+        let algorithm = &self.rules.algorithm;
+        loop {
+            if let Some(at) = clients.find(who) {
+                // Another thread brought it in while this one searched for room.
+                return clients.attempt(&self.rules, at, (cost, now), |_, state, admitted| {
+                    answer(algorithm, state, now, admitted)
+                });
+            }
+            let mut state = algorithm.fresh(now);
+            if cost == 0 {
+                return Some(answer(algorithm, &state, now, true));
+            }
+            if self.claim_place(shard, &clients, now) {
+                let admitted = algorithm.attempt(&mut state, cost, now);
+                let answer = answer(algorithm, &state, now, admitted);
+                clients.insert(&self.rules, who, state);
+                self.publish(shard, &clients, 0);
+                return Some(answer);
+            }
+            drop(clients);
             if self.is_full_of_active(now) {
                 return None;
             }
             self.make_room(now);
+            (clients, now) = self.enter(shard, now);
         }
     }
 
@@ -219,18 +246,6 @@ impl<A: Algorithm> Shards<A> {
             shard.earliest.store(NOBODY, Ordering::Release);
         }
         claimed
-    }
-
-    #[inline(never)]
-    fn take_in(
-        &self,
-        shard: &Shard<A>,
-        clients: &mut Clients<A>,
-        who: (Key, u32),
-        state: A::State,
-    ) {
-        clients.insert(&self.rules, who.0, who.1, state);
-        self.publish(shard, clients, 0);
     }
 
     /// Whether at some instant of this call as many clients as may be were tracked, and none of
@@ -329,7 +344,7 @@ impl<A: Algorithm> Shards<A> {
         };
         let mut clients = lock(&shard.clients);
         let now = clients.advance(now);
-        let Some(at) = clients.find(key, self.places.in_shard(hash)) else {
+        let Some(at) = clients.find((key, self.places.in_shard(hash))) else {
             return false;
         };
         let was_active = clients.state_at(&self.rules, at, now).is_some();

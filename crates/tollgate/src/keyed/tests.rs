@@ -59,7 +59,7 @@ fn a_shard_holds_what_a_map_holds() {
             let name = names[random.below(names.len() as u64) as usize];
             let key = secrets.key(&name);
             let hash = places.in_shard(places.hash(key));
-            let found = clients.find(key, hash);
+            let found = clients.find((key, hash));
             assert_eq!(
                 found.is_some(),
                 map.contains_key(&name),
@@ -81,7 +81,7 @@ fn a_shard_holds_what_a_map_holds() {
                     map.retain(|name, _| {
                         let key = secrets.key(name);
                         clients
-                            .find(key, places.in_shard(places.hash(key)))
+                            .find((key, places.in_shard(places.hash(key))))
                             .is_some()
                     });
                     assert_eq!(map.len(), clients.len());
@@ -90,7 +90,7 @@ fn a_shard_holds_what_a_map_holds() {
                 _ => {
                     match found {
                         Some(at) => drop(clients.attempt(&rules, at, (1, now), |_, _, _| ())),
-                        None => clients.insert(&rules, key, hash, rules.algorithm.fresh(now)),
+                        None => clients.insert(&rules, (key, hash), rules.algorithm.fresh(now)),
                     }
                     map.insert(name, now);
                 }
@@ -116,8 +116,8 @@ fn removing_and_returning_does_not_pile_up() {
     let add = |clients: &mut Clients<Bucket<i64>>, name: u64, now| {
         let key = secrets.key(&name);
         let hash = places.in_shard(places.hash(key));
-        clients.insert(&rules, key, hash, rules.algorithm.fresh(now));
-        clients.find(key, hash).unwrap()
+        clients.insert(&rules, (key, hash), rules.algorithm.fresh(now));
+        clients.find((key, hash)).unwrap()
     };
     for now in 0..10_000 {
         clients.advance(now);

@@ -96,8 +96,8 @@ fn b08_no_fraction_is_lost_by_asking() {
     assert_eq!(passes(&busy, (0..12_001).map(|n| n * 5 * MS)).len(), 2_400);
 }
 
-/// A stale reading of a racing thread rewound the bucket and doubled the next refill. In the library
-/// a time that goes back is an error, and nothing changes.
+/// A stale reading of a racing thread rewound the bucket and doubled the next refill. In the
+/// library a time that goes back is an error, and nothing changes.
 #[test]
 fn b10_a_clock_that_goes_back_is_an_error_and_mints_nothing() {
     let limiter = limiter(Rate::per_second(1).burst(5));
@@ -140,8 +140,8 @@ fn b10_an_injected_clock_that_goes_back_is_caught() {
     let _ = limiter.allow("bob");
 }
 
-/// NaN, infinities, zeros and negatives were accepted and switched the limiter off. Negative bursts,
-/// limits and periods cannot be written: they are unsigned.
+/// NaN, infinities, zeros and negatives were accepted and switched the limiter off. Negative
+/// bursts, limits and periods cannot be written: they are unsigned.
 #[test]
 fn b13_settings_that_are_no_numbers_are_refused_where_they_are_read() {
     for rate in [
@@ -524,7 +524,7 @@ fn b91_a_period_earns_all_its_tokens() {
     assert_eq!(fifty(20 * MS), 1);
 }
 
-/// A refill period below a timer's tick stopped refilling. (The waiting call is of a later version.)
+/// A refill period below a timer's tick stopped refilling. (No call waits yet.)
 #[test]
 fn b93_half_a_millisecond_is_a_period() {
     let one = limiter(Rate::new(1, Duration::from_micros(500)).burst(1));

@@ -1,7 +1,7 @@
 //! Random limiters and calls against the literal model, and against the promises themselves.
 //!
-//! Every quota from one token a month to 10^10 a second with a burst up to 2^40, and every window up
-//! to a year, must build: `keyed(..).unwrap()` below. What must be refused is in `bounds`.
+//! Every quota from one token a month to 10^10 a second with a burst up to 2^40, and every window
+//! up to a year, must build: `keyed(..).unwrap()` below. What must be refused is in `bounds`.
 
 use tollgate_testkit::{Algorithm, Answer, Call, Config, Model, Random};
 
