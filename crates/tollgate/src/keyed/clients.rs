@@ -26,6 +26,24 @@ impl<A> Rules<A> {
     }
 }
 
+/// Who a client is to its shard.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Who {
+    pub(crate) key: Key,
+    /// The hash that the shard's table goes by.
+    pub(crate) hash: u32,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    pub(crate) who: Who,
+    /// At most the burst; 0 looks.
+    pub(crate) cost: u64,
+    /// The time it is judged at.
+    pub(crate) now: u64,
+}
+
 /// The most that was done to a shard in one go, while its lock was held.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
@@ -81,8 +99,8 @@ impl<A: Algorithm> Clients<A> {
     }
 
     #[inline]
-    pub(crate) fn find(&self, who: (Key, u32)) -> Option<usize> {
-        match self.table.find(who.0, who.1) {
+    pub(crate) fn find(&self, who: Who) -> Option<usize> {
+        match self.table.find(who.key, who.hash) {
             Found::At(at) => Some(at),
             Found::Missing(_) => None,
         }
@@ -101,10 +119,10 @@ impl<A: Algorithm> Clients<A> {
         &mut self,
         rules: &Rules<A>,
         at: usize,
-        call: (u64, u64),
+        call: Call,
         answer: impl Fn(&A, &A::State, bool) -> R,
     ) -> Option<R> {
-        let (cost, now) = call;
+        let Call { cost, now, .. } = call;
         let state = self.table.state_mut(at)?;
         if rules.is_idle(A::last_attempt(state), now) {
             *state = rules.algorithm.fresh(now);
@@ -114,15 +132,15 @@ impl<A: Algorithm> Clients<A> {
     }
 
     /// Takes in a client that is not here, last seen now.
-    pub(crate) fn insert(&mut self, rules: &Rules<A>, who: (Key, u32), state: A::State) {
-        let grown = self.table.insert(who.0, who.1, state);
+    pub(crate) fn insert(&mut self, rules: &Rules<A>, who: Who, state: A::State) {
+        let grown = self.table.insert(who.key, who.hash, state);
         self.count(0, usize::from(grown));
         if rules.idle_ns.is_some() {
             if grown {
                 self.expiry.fit(self.table.most());
             }
             // The latest time here is the largest position: it needs no sifting.
-            self.expiry.push(self.latest, who.1);
+            self.expiry.push(self.latest, who.hash);
         }
     }
 

@@ -14,7 +14,7 @@
 //!   cap, then finds that the floor was not lowered in between: at the second reading, as many
 //!   clients as may be were there, and none was idle.
 
-use super::clients::{Clients, NOBODY, Rules, Work};
+use super::clients::{Call, Clients, NOBODY, Rules, Who, Work};
 use super::key::{Key, Places};
 use crate::algorithm::Algorithm;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -129,22 +129,25 @@ impl<A: Algorithm> Shards<A> {
     ) -> Option<R> {
         let hash = self.places.hash(key);
         let shard = self.shards.get(self.places.shard(hash))?;
-        let who = (key, self.places.in_shard(hash));
+        let who = Who {
+            key,
+            hash: self.places.in_shard(hash),
+        };
         let (mut clients, now) = self.enter(shard, now);
+        let call = Call { who, cost, now };
         match clients.find(who) {
-            Some(at) if cost > 0 => clients.attempt(
-                &self.rules,
-                at,
-                (cost, now),
-                |algorithm, state, admitted| answer(algorithm, state, now, admitted),
-            ),
+            Some(at) if cost > 0 => {
+                clients.attempt(&self.rules, at, call, |algorithm, state, admitted| {
+                    answer(algorithm, state, now, admitted)
+                })
+            }
             Some(at) => {
                 let algorithm = &self.rules.algorithm;
                 let state = clients.state_at(&self.rules, at, now);
                 let state = state.unwrap_or_else(|| algorithm.fresh(now));
                 Some(answer(algorithm, &state, now, true))
             }
-            None => self.call_of_a_newcomer(shard, clients, who, (cost, now), answer),
+            None => self.call_of_a_newcomer(shard, clients, call, answer),
         }
     }
 
@@ -168,16 +171,15 @@ impl<A: Algorithm> Shards<A> {
         &'a self,
         shard: &'a Shard<A>,
         mut clients: MutexGuard<'a, Clients<A>>,
-        who: (Key, u32),
-        call: (u64, u64),
+        mut call: Call,
         answer: impl Fn(&A, &A::State, u64, bool) -> R,
     ) -> Option<R> {
-        let (cost, mut now) = call;
         let algorithm = &self.rules.algorithm;
         loop {
+            let Call { who, cost, now } = call;
             if let Some(at) = clients.find(who) {
                 // Another thread brought it in while this one searched for room.
-                return clients.attempt(&self.rules, at, (cost, now), |_, state, admitted| {
+                return clients.attempt(&self.rules, at, call, |_, state, admitted| {
                     answer(algorithm, state, now, admitted)
                 });
             }
@@ -197,7 +199,7 @@ impl<A: Algorithm> Shards<A> {
                 return None;
             }
             self.make_room(now);
-            (clients, now) = self.enter(shard, now);
+            (clients, call.now) = self.enter(shard, now);
         }
     }
 
@@ -344,7 +346,11 @@ impl<A: Algorithm> Shards<A> {
         };
         let mut clients = lock(&shard.clients);
         let now = clients.advance(now);
-        let Some(at) = clients.find((key, self.places.in_shard(hash))) else {
+        let who = Who {
+            key,
+            hash: self.places.in_shard(hash),
+        };
+        let Some(at) = clients.find(who) else {
             return false;
         };
         let was_active = clients.state_at(&self.rules, at, now).is_some();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tollgate_testkit::Random;
 
-use super::clients::{Clients, Rules};
+use super::clients::{Call, Clients, Rules, Who};
 use super::key::Secrets;
 use super::*;
 use crate::algorithm::Algorithm;
@@ -59,7 +59,7 @@ fn a_shard_holds_what_a_map_holds() {
             let name = names[random.below(names.len() as u64) as usize];
             let key = secrets.key(&name);
             let hash = places.in_shard(places.hash(key));
-            let found = clients.find((key, hash));
+            let found = clients.find(Who { key, hash });
             assert_eq!(
                 found.is_some(),
                 map.contains_key(&name),
@@ -81,7 +81,10 @@ fn a_shard_holds_what_a_map_holds() {
                     map.retain(|name, _| {
                         let key = secrets.key(name);
                         clients
-                            .find((key, places.in_shard(places.hash(key))))
+                            .find(Who {
+                                key,
+                                hash: places.in_shard(places.hash(key)),
+                            })
                             .is_some()
                     });
                     assert_eq!(map.len(), clients.len());
@@ -89,8 +92,19 @@ fn a_shard_holds_what_a_map_holds() {
                 3 => clients.shrink(random.one_in(2)),
                 _ => {
                     match found {
-                        Some(at) => drop(clients.attempt(&rules, at, (1, now), |_, _, _| ())),
-                        None => clients.insert(&rules, (key, hash), rules.algorithm.fresh(now)),
+                        Some(at) => drop(clients.attempt(
+                            &rules,
+                            at,
+                            Call {
+                                who: Who { key, hash },
+                                cost: 1,
+                                now,
+                            },
+                            |_, _, _| (),
+                        )),
+                        None => {
+                            clients.insert(&rules, Who { key, hash }, rules.algorithm.fresh(now));
+                        }
                     }
                     map.insert(name, now);
                 }
@@ -116,8 +130,8 @@ fn removing_and_returning_does_not_pile_up() {
     let add = |clients: &mut Clients<Bucket<i64>>, name: u64, now| {
         let key = secrets.key(&name);
         let hash = places.in_shard(places.hash(key));
-        clients.insert(&rules, (key, hash), rules.algorithm.fresh(now));
-        clients.find((key, hash)).unwrap()
+        clients.insert(&rules, Who { key, hash }, rules.algorithm.fresh(now));
+        clients.find(Who { key, hash }).unwrap()
     };
     for now in 0..10_000 {
         clients.advance(now);
