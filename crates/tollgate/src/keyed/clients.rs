@@ -14,15 +14,29 @@ pub(crate) const NOBODY: u64 = u64::MAX;
 pub(crate) struct Rules<A> {
     pub(crate) algorithm: A,
     /// Nanoseconds since a client's last attempt after which it is forgotten; at least 1.
-    pub(crate) idle_ns: Option<u64>,
+    idle_ns: u64,
+    /// Or never.
+    forgets: bool,
 }
 
 impl<A> Rules<A> {
+    pub(crate) fn new(algorithm: A, idle_ns: Option<u64>) -> Self {
+        Self {
+            algorithm,
+            idle_ns: idle_ns.unwrap_or(u64::MAX),
+            forgets: idle_ns.is_some(),
+        }
+    }
+
     /// Whether someone last seen at `position` is to be forgotten at `now`. Nobody never is.
     #[inline]
     pub(crate) fn is_idle(&self, position: u64, now: u64) -> bool {
-        self.idle_ns
-            .is_some_and(|idle_ns| now.saturating_sub(position) >= idle_ns)
+        now.saturating_sub(position) >= self.idle_ns && self.forgets
+    }
+
+    /// Whether clients are forgotten at all.
+    pub(crate) fn forgets(&self) -> bool {
+        self.forgets
     }
 }
 
@@ -61,6 +75,8 @@ pub(crate) struct Clients<A: Algorithm> {
     expiry: Expiry,
     /// The latest time decided at in this shard. Time in here never runs back.
     latest: u64,
+    /// Nobody here was last seen before this; [`NOBODY`] if nobody can go idle.
+    earliest: u64,
     /// Done since time last advanced, which is since the lock was taken; and the most ever done.
     work: Work,
     most_work: Work,
@@ -72,6 +88,7 @@ impl<A: Algorithm> Clients<A> {
             table: Table::new(places),
             expiry: Expiry::default(),
             latest: 0,
+            earliest: NOBODY,
             work: Work::default(),
             most_work: Work::default(),
         }
@@ -86,11 +103,19 @@ impl<A: Algorithm> Clients<A> {
         self.latest
     }
 
-    /// Nobody here was last seen before this; never later than the latest time seen here.
+    /// Nobody here was last seen before this; never later than the latest time seen here, but for
+    /// [`NOBODY`].
+    #[inline]
     pub(crate) fn earliest(&self) -> u64 {
-        self.expiry
+        self.earliest
+    }
+
+    /// After the expiry queue changed.
+    fn note_earliest(&mut self) {
+        self.earliest = self
+            .expiry
             .earliest()
-            .map_or(NOBODY, |(position, _)| position)
+            .map_or(NOBODY, |(position, _)| position);
     }
 
     #[cfg(any(test, loom))]
@@ -135,12 +160,13 @@ impl<A: Algorithm> Clients<A> {
     pub(crate) fn insert(&mut self, rules: &Rules<A>, who: Who, state: A::State) {
         let grown = self.table.insert(who.key, who.hash, state);
         self.count(0, usize::from(grown));
-        if rules.idle_ns.is_some() {
+        if rules.forgets() {
             if grown {
                 self.expiry.fit(self.table.most());
             }
             // The latest time here is the largest position: it needs no sifting.
             self.expiry.push(self.latest, who.hash);
+            self.note_earliest();
         }
     }
 
@@ -153,6 +179,7 @@ impl<A: Algorithm> Clients<A> {
             let clients = self.table.iter();
             self.expiry
                 .rebuild(clients.map(|(hash, state)| (A::last_attempt(state), hash)));
+            self.note_earliest();
             self.count(0, 1);
         }
     }
@@ -180,6 +207,7 @@ impl<A: Algorithm> Clients<A> {
                 None => self.expiry.pop(),
             }
         }
+        self.note_earliest();
         before.saturating_sub(self.table.len())
     }
 
@@ -214,7 +242,7 @@ impl<A: Algorithm> Clients<A> {
     #[cfg(any(test, loom))]
     pub(crate) fn validate(&self, rules: &Rules<A>) {
         self.table.validate();
-        if rules.idle_ns.is_none() {
+        if !rules.forgets() {
             assert_eq!(self.expiry.len(), 0);
             return;
         }
@@ -235,6 +263,11 @@ impl<A: Algorithm> Clients<A> {
                 "{position} is no lower bound of {last_attempt}"
             );
         }
-        assert!(self.earliest() == NOBODY || self.earliest() <= self.latest);
+        let earliest = self
+            .expiry
+            .earliest()
+            .map_or(NOBODY, |(position, _)| position);
+        assert_eq!(self.earliest, earliest);
+        assert!(earliest == NOBODY || earliest <= self.latest);
     }
 }

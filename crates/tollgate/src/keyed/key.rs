@@ -2,7 +2,7 @@
 //!
 //! The bytes that a key feeds to `Hash` are its identity. Up to 14 of them (a `str` of 14 bytes:
 //! its closing 0xff is kept as one bit) are the key itself, so short names are compared exactly;
-//! of longer ones 116 bits of a keyed SipHash-1-3-128 are kept, under which the chance that any
+//! of longer ones 115 bits of a keyed SipHash-1-3-128 are kept, under which the chance that any
 //! two of a million clients meet is 10^-23. Where a client sits in a table is told by a second,
 //! faster keyed hash, on which no equality rests.
 
@@ -20,6 +20,8 @@ const INLINED: u64 = 0b10 << 62;
 const INLINED_AND_FF: u64 = 0b11 << 62;
 /// Four bits for the number of bytes.
 const LENGTH_SHIFT: u32 = 58;
+/// Of a hashed key, that a byte 0xff follows what was hashed.
+const HASHED_AND_FF: u64 = 1 << LENGTH_SHIFT;
 /// Bits that no key uses: left for a client's plan and the generation of its quota.
 const SPARE: u64 = 0x3ff << 48;
 
@@ -202,11 +204,8 @@ impl<'a> KeyBytes<'a> {
     /// is still one: the identity is the bytes.
     #[inline(never)]
     fn unclosed_key(&self) -> Key {
-        if let Some(mut hasher) = self.hasher {
-            if self.closed {
-                hasher.write(&[0xff]);
-            }
-            return hashed(&hasher);
+        if let Some(hasher) = &self.hasher {
+            return hashed(hasher, self.closed);
         }
         let (held, closed) = match self.held.last() {
             Some(0xff) if !self.closed => (self.held.without_last(), true),
@@ -215,37 +214,44 @@ impl<'a> KeyBytes<'a> {
         match (held.len <= INLINE, closed) {
             (true, false) => inlined(INLINED, held.low, held.high, held.len),
             (true, true) => inlined(INLINED_AND_FF, held.low, held.high, held.len),
-            (false, _) => hashed(&self.spilled()),
+            (false, _) => {
+                let mut hasher = self.secrets.long_names;
+                hasher.write(held.bytes().get(..held.len).unwrap_or_default());
+                hashed(&hasher, closed)
+            }
         }
     }
 
-    /// A hasher that was fed the bytes so far.
-    fn spilled(&self) -> SipHasher13 {
-        let mut hasher = self.secrets.long_names;
-        let bytes = self.held.bytes();
-        hasher.write(bytes.get(..self.held.len).unwrap_or_default());
-        if self.closed {
-            hasher.write(&[0xff]);
-        }
-        hasher
-    }
-
-    /// What is not the first piece of a key.
+    /// What does not fit, or is not the first piece of a key.
     #[inline(never)]
     fn write_more(&mut self, bytes: &[u8]) {
+        let Some((last, before)) = bytes.split_last() else {
+            return;
+        };
         let len = self.held.len.saturating_add(usize::from(self.closed));
-        let len = len.saturating_add(bytes.len());
-        if self.hasher.is_none() && len <= INLINE + 1 {
+        if self.hasher.is_none() && len.saturating_add(bytes.len()) <= INLINE + 1 {
             if core::mem::take(&mut self.closed) {
                 self.held.push(0xff);
             }
             bytes.iter().for_each(|byte| self.held.push(*byte));
             return;
         }
-        let mut hasher = self.hasher.unwrap_or_else(|| self.spilled());
-        hasher.write(bytes);
-        self.closed = false;
-        self.hasher = Some(hasher);
+        let hasher = match &mut self.hasher {
+            Some(hasher) => hasher,
+            none => {
+                let hasher = none.insert(self.secrets.long_names);
+                if self.held.len > 0 {
+                    hasher.write(self.held.bytes().get(..self.held.len).unwrap_or_default());
+                }
+                hasher
+            }
+        };
+        if self.closed {
+            hasher.write(&[0xff]);
+        }
+        // A closing 0xff is never hashed: it is told apart by a bit.
+        self.closed = *last == 0xff;
+        hasher.write(if self.closed { before } else { bytes });
     }
 }
 
@@ -261,7 +267,7 @@ impl Hasher for KeyBytes<'_> {
 
     #[inline]
     fn write_u8(&mut self, byte: u8) {
-        if byte == 0xff && !self.closed && self.hasher.is_none() {
+        if byte == 0xff && !self.closed {
             self.closed = true;
         } else {
             self.write_more(&[byte]);
@@ -354,11 +360,12 @@ fn inlined(kind: u64, low: u64, high: u64, len: usize) -> Key {
 }
 
 #[inline]
-fn hashed(hasher: &SipHasher13) -> Key {
+fn hashed(hasher: &SipHasher13, closed: bool) -> Key {
     let (low, high) = hasher.finish128().as_u64();
+    let closing = if closed { HASHED_AND_FF } else { 0 };
     Key {
         low,
-        high: high & !(HASHED | INLINED | SPARE) | HASHED,
+        high: high & !(HASHED | INLINED | HASHED_AND_FF | SPARE) | HASHED | closing,
     }
 }
 

@@ -39,10 +39,7 @@ fn world() -> World {
         let key = secrets.key(&name);
         names[places.shard(places.hash(key))].push(key);
     }
-    let rules = Rules {
-        algorithm: bucket,
-        idle_ns: Some(IDLE_NS),
-    };
+    let rules = Rules::new(bucket, Some(IDLE_NS));
     World {
         store: Arc::new(Shards::new(rules, places, 2)),
         names,

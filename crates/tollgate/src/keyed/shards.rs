@@ -26,21 +26,27 @@ pub(crate) const POSITIONS_A_LOCK: usize = 64;
 /// more, so that stale positions never pile up.
 const POSITIONS_A_CALL: usize = 2;
 
-/// What each thread writes on its own is kept on cache lines of its own. 128 bytes: processors
-/// fetch lines in pairs.
+/// On cache lines of its own. 128 bytes: processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Apart<T>(T);
 
-/// One shard.
+/// One shard, by what of it is where.
 #[derive(Debug)]
-#[repr(align(128))]
-struct Shard<A: Algorithm> {
+struct Shard<'a, A: Algorithm> {
+    clients: &'a Mutex<Clients<A>>,
     /// A lower bound of everybody's last attempt here, [`NOBODY`]'s if nobody can go idle; true
     /// whenever the lock is free, and written only under it.
-    earliest: AtomicU64,
-    clients: Mutex<Clients<A>>,
+    earliest: &'a AtomicU64,
 }
+
+impl<A: Algorithm> Clone for Shard<'_, A> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A: Algorithm> Copy for Shard<'_, A> {}
 
 /// A lower bound of every shard's `earliest`, at all times.
 #[derive(Debug)]
@@ -88,7 +94,10 @@ pub struct Shards<A: Algorithm> {
     rules: Rules<A>,
     places: Places,
     max_clients: u64,
-    shards: Box<[Shard<A>]>,
+    clients: Box<[Apart<Mutex<Clients<A>>>]>,
+    /// What each shard publishes, side by side: who searches reads all of them, and who only
+    /// decides reads none.
+    earliest: Box<[AtomicU64]>,
     total: Apart<AtomicU64>,
     floor: Apart<Floor>,
     /// Where the next search for room starts, so that no shard is always the first.
@@ -98,19 +107,30 @@ pub struct Shards<A: Algorithm> {
 impl<A: Algorithm> Shards<A> {
     /// 2^`shard_bits` shards, as in `places`.
     pub(crate) fn new(rules: Rules<A>, places: Places, max_clients: u64) -> Self {
-        let shard = |_| Shard {
-            earliest: AtomicU64::new(NOBODY),
-            clients: Mutex::new(Clients::new(places)),
-        };
         Self {
             rules,
             places,
             max_clients,
-            shards: (0..places.shards()).map(shard).collect(),
+            clients: (0..places.shards())
+                .map(|_| Apart(Mutex::new(Clients::new(places))))
+                .collect(),
+            earliest: (0..places.shards())
+                .map(|_| AtomicU64::new(NOBODY))
+                .collect(),
             total: Apart(AtomicU64::new(0)),
             floor: Apart(Floor::new()),
             next_search: Apart(AtomicU64::new(0)),
         }
+    }
+
+    /// All shards, from the one with that number round to the one before it.
+    fn shards_from(&self, first: usize) -> impl Iterator<Item = Shard<'_, A>> {
+        let all = self.clients.iter().zip(&self.earliest);
+        let (behind, ahead) = (all.clone().take(first), all.skip(first));
+        ahead.chain(behind).map(|(clients, earliest)| Shard {
+            clients: &clients.0,
+            earliest,
+        })
     }
 
     pub(crate) fn algorithm(&self) -> &A {
@@ -128,7 +148,7 @@ impl<A: Algorithm> Shards<A> {
         answer: impl Fn(&A, &A::State, u64, bool) -> R,
     ) -> Option<R> {
         let hash = self.places.hash(key);
-        let shard = self.shards.get(self.places.shard(hash))?;
+        let shard = self.shard(self.places.shard(hash))?;
         let who = Who {
             key,
             hash: self.places.in_shard(hash),
@@ -151,15 +171,21 @@ impl<A: Algorithm> Shards<A> {
         }
     }
 
+    #[inline]
+    fn shard(&self, number: usize) -> Option<Shard<'_, A>> {
+        let (clients, earliest) = (self.clients.get(number)?, self.earliest.get(number)?);
+        Some(Shard {
+            clients: &clients.0,
+            earliest,
+        })
+    }
+
     /// Locks a shard and takes care of what is due in it. Returns the call's time too.
     #[inline]
-    fn enter<'a>(&self, shard: &'a Shard<A>, now: u64) -> (MutexGuard<'a, Clients<A>>, u64) {
-        let mut clients = lock(&shard.clients);
+    fn enter<'a>(&self, shard: Shard<'a, A>, now: u64) -> (MutexGuard<'a, Clients<A>>, u64) {
+        let mut clients = lock(shard.clients);
         let now = clients.advance(now);
-        if self
-            .rules
-            .is_idle(shard.earliest.load(Ordering::Relaxed), now)
-        {
+        if self.rules.is_idle(clients.earliest(), now) {
             self.tend(shard, &mut clients, now);
         }
         (clients, now)
@@ -169,7 +195,7 @@ impl<A: Algorithm> Shards<A> {
     #[inline(never)]
     fn call_of_a_newcomer<'a, R>(
         &'a self,
-        shard: &'a Shard<A>,
+        shard: Shard<'a, A>,
         mut clients: MutexGuard<'a, Clients<A>>,
         mut call: Call,
         answer: impl Fn(&A, &A::State, u64, bool) -> R,
@@ -207,7 +233,7 @@ impl<A: Algorithm> Shards<A> {
     /// small change: an attempt makes at most one position stale.
     #[cold]
     #[inline(never)]
-    fn tend(&self, shard: &Shard<A>, clients: &mut Clients<A>, now: u64) {
+    fn tend(&self, shard: Shard<'_, A>, clients: &mut Clients<A>, now: u64) {
         let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_CALL);
         if forgotten > 0 {
             // A table that is mostly empty does not grow in the same call.
@@ -219,22 +245,25 @@ impl<A: Algorithm> Shards<A> {
     /// Under the shard's lock, after its clients or their order changed. First the count, then the
     /// bound: whoever learns from the bound that nobody here is idle any more must not find the
     /// places of those who were still taken.
-    fn publish(&self, shard: &Shard<A>, clients: &Clients<A>, forgotten: usize) {
+    fn publish(&self, shard: Shard<'_, A>, clients: &Clients<A>, forgotten: usize) {
         if forgotten > 0 {
             let forgotten = u64::try_from(forgotten).unwrap_or(0);
             self.total.0.fetch_sub(forgotten, Ordering::AcqRel);
         }
-        shard.earliest.store(clients.earliest(), Ordering::Release);
+        // Written only when it changed, which who searches will be glad of.
+        if shard.earliest.load(Ordering::Relaxed) != clients.earliest() {
+            shard.earliest.store(clients.earliest(), Ordering::Release);
+        }
     }
 
     /// Takes a newcomer's place in `total`, if there is one; the caller then takes it in under the
     /// same lock.
-    fn claim_place(&self, shard: &Shard<A>, clients: &Clients<A>, now: u64) -> bool {
+    fn claim_place(&self, shard: Shard<'_, A>, clients: &Clients<A>, now: u64) -> bool {
         if self.total.0.load(Ordering::Acquire) >= self.max_clients {
             return false;
         }
         // The bounds first, then the count: see the top of this file.
-        let undercuts = self.rules.idle_ns.is_some() && clients.earliest() == NOBODY;
+        let undercuts = self.rules.forgets() && clients.earliest() == NOBODY;
         if undercuts {
             shard.earliest.store(now, Ordering::Release);
             self.floor.0.lower(now);
@@ -272,13 +301,9 @@ impl<A: Algorithm> Shards<A> {
     fn make_room(&self, now: u64) {
         let version = self.floor.0.version.load(Ordering::Acquire);
         let start = self.next_search.0.fetch_add(1, Ordering::Relaxed);
-        let start = usize::try_from(start).unwrap_or(0) & self.shards.len().saturating_sub(1);
-        let (behind, ahead) = self
-            .shards
-            .split_at_checked(start)
-            .unwrap_or((&[], &self.shards));
+        let start = usize::try_from(start).unwrap_or(0) & self.clients.len().saturating_sub(1);
         let mut earliest = NOBODY;
-        for shard in ahead.iter().chain(behind) {
+        for shard in self.shards_from(start) {
             let due = self
                 .rules
                 .is_idle(shard.earliest.load(Ordering::Acquire), now);
@@ -291,8 +316,8 @@ impl<A: Algorithm> Shards<A> {
     }
 
     /// Looks at up to 64 due positions of one shard.
-    fn forget_some(&self, shard: &Shard<A>, now: u64) -> usize {
-        let mut clients = lock(&shard.clients);
+    fn forget_some(&self, shard: Shard<'_, A>, now: u64) -> usize {
+        let mut clients = lock(shard.clients);
         let now = clients.advance(now);
         let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_LOCK);
         self.publish(shard, &clients, forgotten);
@@ -312,7 +337,7 @@ impl<A: Algorithm> Shards<A> {
         {
             let version = floor.version.load(Ordering::Acquire);
             let mut earliest = NOBODY;
-            for shard in &self.shards {
+            for shard in self.shards_from(0) {
                 if self
                     .rules
                     .is_idle(shard.earliest.load(Ordering::Acquire), now)
@@ -324,8 +349,8 @@ impl<A: Algorithm> Shards<A> {
             floor.raise(version, earliest);
             swept = true;
         }
-        for shard in self.shards.iter().filter(|_| swept) {
-            let mut clients = lock(&shard.clients);
+        for shard in self.shards_from(0).filter(|_| swept) {
+            let mut clients = lock(shard.clients);
             clients.advance(now);
             clients.shrink(true);
         }
@@ -341,10 +366,10 @@ impl<A: Algorithm> Shards<A> {
     /// Forgets one client; returns whether it was tracked, and not idle.
     pub(crate) fn remove(&self, key: Key, now: u64) -> bool {
         let hash = self.places.hash(key);
-        let Some(shard) = self.shards.get(self.places.shard(hash)) else {
+        let Some(shard) = self.shard(self.places.shard(hash)) else {
             return false;
         };
-        let mut clients = lock(&shard.clients);
+        let mut clients = lock(shard.clients);
         let now = clients.advance(now);
         let who = Who {
             key,
@@ -362,8 +387,8 @@ impl<A: Algorithm> Shards<A> {
     /// The most that was ever done under one lock.
     pub(crate) fn most_work(&self) -> Work {
         let mut most = Work::default();
-        for shard in &self.shards {
-            let work = lock(&shard.clients).most_work();
+        for shard in self.shards_from(0) {
+            let work = lock(shard.clients).most_work();
             most.positions = most.positions.max(work.positions);
             most.rebuilds = most.rebuilds.max(work.rebuilds);
         }
@@ -372,10 +397,10 @@ impl<A: Algorithm> Shards<A> {
 
     /// Bytes on the heap, but for what states hold on it themselves.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let shards = self.shards.len().saturating_mul(size_of::<Shard<A>>());
-        let held = |shard: &Shard<A>| lock(&shard.clients).memory_bytes();
-        self.shards
-            .iter()
+        let shard = size_of::<Apart<Mutex<Clients<A>>>>().saturating_add(size_of::<AtomicU64>());
+        let shards = self.clients.len().saturating_mul(shard);
+        let held = |shard: Shard<'_, A>| lock(shard.clients).memory_bytes();
+        self.shards_from(0)
             .map(held)
             .fold(shards, usize::saturating_add)
     }
@@ -385,8 +410,8 @@ impl<A: Algorithm> Shards<A> {
     pub(crate) fn validate(&self) {
         let mut total = 0;
         let floor = self.floor.0.position.load(Ordering::Acquire);
-        for shard in &self.shards {
-            let clients = lock(&shard.clients);
+        for shard in self.shards_from(0) {
+            let clients = lock(shard.clients);
             clients.validate(&self.rules);
             total += u64::try_from(clients.len()).unwrap_or(u64::MAX);
             assert_eq!(shard.earliest.load(Ordering::Acquire), clients.earliest());

@@ -59,7 +59,11 @@ impl StorePlan {
             Idle::After(idle_ns) => Some(idle_ns),
             Idle::Never => None,
         };
-        Shards::new(Rules { algorithm, idle_ns }, self.places, self.max_clients)
+        Shards::new(
+            Rules::new(algorithm, idle_ns),
+            self.places,
+            self.max_clients,
+        )
     }
 }
 

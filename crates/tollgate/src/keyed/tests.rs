@@ -39,10 +39,7 @@ fn names_that_meet(secrets: &Secrets) -> Vec<(u64, u64)> {
 #[test]
 fn a_shard_holds_what_a_map_holds() {
     const IDLE_NS: u64 = 20;
-    let rules = Rules {
-        algorithm: bucket(),
-        idle_ns: Some(IDLE_NS),
-    };
+    let rules = Rules::new(bucket(), Some(IDLE_NS));
     let secrets = Secrets::random(0);
     let places = secrets.places();
     let pairs = names_that_meet(&secrets);
@@ -120,10 +117,7 @@ fn a_shard_holds_what_a_map_holds() {
 /// One client's removal and return, over and over, leaves no trail of stale positions.
 #[test]
 fn removing_and_returning_does_not_pile_up() {
-    let rules = Rules {
-        algorithm: bucket(),
-        idle_ns: Some(1_000_000),
-    };
+    let rules = Rules::new(bucket(), Some(1_000_000));
     let secrets = Secrets::random(0);
     let places = secrets.places();
     let mut clients: Clients<Bucket<i64>> = Clients::new(places);
