@@ -5,6 +5,7 @@
 //! however often a bucket is asked.
 
 use core::fmt::Debug;
+use core::time::Duration;
 
 use super::Algorithm;
 use crate::time::{div_ceil, div_floor, duration};
@@ -23,8 +24,20 @@ pub trait Level: Copy + Debug + Default + Send + Sync {
     /// The level after `elapsed` nanoseconds at p each: at most the capacity.
     fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self;
 
-    /// `self - cost x q` if that is not below zero.
-    fn take(self, cost: u64, q: Self) -> Option<Self>;
+    /// `cost x q`, for a cost of at most the burst.
+    fn of(cost: u64, q: Self) -> Self;
+
+    /// `self - taken` if that is not below zero.
+    fn take(self, taken: Self) -> Option<Self>;
+
+    /// `self + given`, which stays at most the capacity.
+    fn give(self, given: Self) -> Self;
+
+    /// Whole tokens, rounded down; 0 for a debt.
+    fn whole(self, q: Self) -> u64;
+
+    /// `target - self`, or 0 if that is less.
+    fn short_of(self, target: Self) -> u128;
 }
 
 /// 64 bits: enough while burst x q + p < 2^63.
@@ -51,11 +64,33 @@ impl Level for i64 {
     }
 
     #[inline]
-    fn take(self, cost: u64, q: Self) -> Option<Self> {
-        // cost <= burst, and burst x q fits.
-        let taken = cost.wrapping_mul(q.cast_unsigned());
-        let left = self.wrapping_sub_unsigned(taken);
+    fn of(cost: u64, q: Self) -> Self {
+        // At most burst x q, which fits.
+        cost.wrapping_mul(q.cast_unsigned()).cast_signed()
+    }
+
+    #[inline]
+    fn take(self, taken: Self) -> Option<Self> {
+        let left = self.wrapping_sub(taken);
         (left >= 0).then_some(left)
+    }
+
+    #[inline]
+    fn give(self, given: Self) -> Self {
+        self.wrapping_add(given)
+    }
+
+    #[inline]
+    fn whole(self, q: Self) -> u64 {
+        let level = u64::try_from(self).unwrap_or(0);
+        level.checked_div(q.cast_unsigned()).unwrap_or(0)
+    }
+
+    #[inline]
+    fn short_of(self, target: Self) -> u128 {
+        // The difference of two i64 fits a u64, whatever their signs.
+        let short = target.wrapping_sub(self).cast_unsigned();
+        u128::from(if target > self { short } else { 0 })
     }
 }
 
@@ -94,11 +129,29 @@ impl Level for Wide {
     }
 
     #[inline]
-    fn take(self, cost: u64, q: Self) -> Option<Self> {
-        let left = self
-            .wide()
-            .wrapping_sub(i128::from(cost).wrapping_mul(q.wide()));
+    fn of(cost: u64, q: Self) -> Self {
+        Self::narrow(i128::from(cost).wrapping_mul(q.wide()))
+    }
+
+    #[inline]
+    fn take(self, taken: Self) -> Option<Self> {
+        let left = self.wide().wrapping_sub(taken.wide());
         (left >= 0).then(|| Self::narrow(left))
+    }
+
+    #[inline]
+    fn give(self, given: Self) -> Self {
+        Self::narrow(self.wide().wrapping_add(given.wide()))
+    }
+
+    fn whole(self, q: Self) -> u64 {
+        let level = u128::try_from(self.wide()).unwrap_or(0);
+        // At most the burst, which is a u64.
+        u64::try_from(div_floor(level, q.wide().cast_unsigned())).unwrap_or(u64::MAX)
+    }
+
+    fn short_of(self, target: Self) -> u128 {
+        u128::try_from(target.wide().wrapping_sub(self.wide())).unwrap_or(0)
     }
 }
 
@@ -190,10 +243,10 @@ impl<V: Level> Bucket<V> {
         )
     }
 
-    /// The least whole nanoseconds in which `units` of 1/q tokens are earned; 0 for none or less.
+    /// The least whole nanoseconds in which `units` of 1/q tokens are earned.
     #[inline]
-    fn time_to_earn(&self, units: i128) -> u128 {
-        div_ceil(u128::try_from(units).unwrap_or(0), u128::from(self.p))
+    fn time_to_earn(&self, units: u128) -> u128 {
+        div_ceil(units, u128::from(self.p))
     }
 }
 
@@ -206,7 +259,7 @@ impl<V: Level> Algorithm for Bucket<V> {
     }
 
     fn settles_after(&self) -> Option<u64> {
-        u64::try_from(self.time_to_earn(self.capacity.wide())).ok()
+        u64::try_from(self.time_to_earn(V::default().short_of(self.capacity))).ok()
     }
 
     #[inline]
@@ -225,7 +278,7 @@ impl<V: Level> Algorithm for Bucket<V> {
     #[inline]
     fn attempt(&self, state: &mut BucketState<V>, cost: u64, now: u64) -> bool {
         let level = self.level_at(state, now);
-        let taken = level.take(cost, self.q);
+        let taken = level.take(V::of(cost, self.q));
         *state = BucketState {
             level: taken.unwrap_or(level),
             last_attempt: now,
@@ -235,24 +288,25 @@ impl<V: Level> Algorithm for Bucket<V> {
 
     #[inline]
     fn report(&self, state: &BucketState<V>, cost: u64, now: u64, admitted: bool) -> Decision {
-        let level = self.level_at(state, now).wide();
-        let (q, capacity) = (self.q.wide(), self.capacity.wide());
-        let whole = div_floor(u128::try_from(level).unwrap_or(0), q.cast_unsigned());
-        // At most the burst, which is a u64.
-        let remaining = u64::try_from(whole).unwrap_or(self.burst);
-        let reset_after = duration(self.time_to_earn(capacity.wrapping_sub(level)));
-        let taken = i128::from(cost).wrapping_mul(q);
+        let level = self.level_at(state, now);
+        let remaining = level.whole(self.q);
+        let reset_after = duration(self.time_to_earn(level.short_of(self.capacity)));
         if admitted {
-            let ahead = capacity.wrapping_sub(level).wrapping_sub(taken);
-            let waits = self.queue && cost > 0 && ahead > 0;
-            let delay = duration(if waits { self.time_to_earn(ahead) } else { 0 });
+            let delay = if self.queue && cost > 0 {
+                // Those ahead are what was there before this call's cost.
+                let before = level.give(V::of(cost, self.q));
+                duration(self.time_to_earn(before.short_of(self.capacity)))
+            } else {
+                Duration::ZERO
+            };
             Decision::Allowed {
                 remaining,
                 delay,
                 reset_after,
             }
         } else {
-            let retry_after = duration(self.time_to_earn(taken.wrapping_sub(level)));
+            let short = level.short_of(V::of(cost, self.q));
+            let retry_after = duration(self.time_to_earn(short));
             Decision::Limited {
                 remaining,
                 retry_after,
