@@ -40,8 +40,8 @@ pub trait Clock: Send + Sync {
     fn now(&self) -> Timestamp;
 }
 
-impl<C: Clock + ?Sized> Clock for &C {
-    const MONOTONIC: bool = false;
+impl<C: Clock> Clock for &C {
+    const MONOTONIC: bool = C::MONOTONIC;
 
     fn now(&self) -> Timestamp {
         (**self).now()

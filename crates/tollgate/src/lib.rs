@@ -81,3 +81,8 @@ pub use time::Timestamp;
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 mod readme {}
+
+/// So do those of the semantics.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/semantics.md")]
+mod semantics {}

@@ -11,8 +11,9 @@ use crate::{BuildError, Decision};
 const MOST_ENTRIES: u64 = 65_536;
 
 /// At most `limit` tokens in *every* stretch of one window: each admitted call is remembered until
-/// it is exactly `window` old. Exact, and paid for in memory: up to 16 bytes a client for each
-/// admitted call in the window, hence a limit of at most 65,536.
+/// it is exactly `window` old. Exact, and paid for in memory: up to 32 bytes a client for each
+/// admitted call in the window, hence a limit of at most 65,536; and a refusal looks at as many
+/// calls as have to leave first.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,6 +67,8 @@ pub struct SlidingLogState {
     /// (time, tokens) of admitted calls, the oldest first; calls of one instant share an entry, so
     /// there are at most as many entries as tokens, and tokens never exceed the limit.
     entries: VecDeque<(u64, u64)>,
+    /// The tokens of all entries.
+    used: u64,
     last_attempt: u64,
 }
 
@@ -80,13 +83,21 @@ impl SlidingLogs {
             .saturating_sub(now.saturating_sub(admitted_at))
     }
 
-    fn used(&self, state: &SlidingLogState, now: u64) -> u64 {
+    /// The entries that no longer count: a client's next attempt drops them.
+    fn left<'a>(
+        &self,
+        state: &'a SlidingLogState,
+        now: u64,
+    ) -> impl Iterator<Item = &'a (u64, u64)> {
         state
             .entries
             .iter()
-            .filter(|entry| self.counts(entry.0, now))
-            .map(|entry| entry.1)
-            .sum()
+            .take_while(move |entry| !self.counts(entry.0, now))
+    }
+
+    fn used(&self, state: &SlidingLogState, now: u64) -> u64 {
+        let left = self.left(state, now).map(|entry| entry.1).sum();
+        state.used.saturating_sub(left)
     }
 }
 
@@ -104,6 +115,7 @@ impl Algorithm for SlidingLogs {
     fn fresh(&self, now: u64) -> SlidingLogState {
         SlidingLogState {
             entries: VecDeque::new(),
+            used: 0,
             last_attempt: now,
         }
     }
@@ -114,15 +126,16 @@ impl Algorithm for SlidingLogs {
 
     fn attempt(&self, state: &mut SlidingLogState, cost: u64, now: u64) -> bool {
         state.last_attempt = now;
-        while state
+        while let Some((_, tokens)) = state
             .entries
             .pop_front_if(|entry| !self.counts(entry.0, now))
-            .is_some()
-        {}
-        let used = self.used(state, now);
-        if cost > self.limit.saturating_sub(used) {
+        {
+            state.used = state.used.saturating_sub(tokens);
+        }
+        if cost > self.limit.saturating_sub(state.used) {
             return false;
         }
+        state.used = state.used.saturating_add(cost);
         match state.entries.back_mut().filter(|entry| entry.0 == now) {
             Some((_, tokens)) => *tokens = tokens.saturating_add(cost),
             None => state.entries.push_back((now, cost)),
@@ -150,7 +163,7 @@ impl Algorithm for SlidingLogs {
         let enough = state
             .entries
             .iter()
-            .filter(|entry| self.counts(entry.0, now))
+            .skip(self.left(state, now).count())
             .find(|entry| {
                 free = free.saturating_add(entry.1);
                 free >= cost

@@ -131,10 +131,10 @@ impl<A: Algorithm> Clients<A> {
         }
     }
 
-    /// The state of a known client, fresh if it has gone idle.
-    pub(crate) fn state_at(&self, rules: &Rules<A>, at: usize, now: u64) -> Option<A::State> {
+    /// The state of a known client, unless it has gone idle.
+    pub(crate) fn state_at(&self, rules: &Rules<A>, at: usize, now: u64) -> Option<&A::State> {
         let state = self.table.state(at)?;
-        (!rules.is_idle(A::last_attempt(state), now)).then(|| state.clone())
+        (!rules.is_idle(A::last_attempt(state), now)).then_some(state)
     }
 
     /// An attempt by a known client, which starts afresh if it has gone idle. Its entry in the
@@ -181,6 +181,8 @@ impl<A: Algorithm> Clients<A> {
                 .rebuild(clients.map(|(hash, state)| (A::last_attempt(state), hash)));
             self.note_earliest();
             self.count(0, 1);
+        } else {
+            self.shrink(false);
         }
     }
 

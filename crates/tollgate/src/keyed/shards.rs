@@ -163,9 +163,10 @@ impl<A: Algorithm> Shards<A> {
             }
             Some(at) => {
                 let algorithm = &self.rules.algorithm;
-                let state = clients.state_at(&self.rules, at, now);
-                let state = state.unwrap_or_else(|| algorithm.fresh(now));
-                Some(answer(algorithm, &state, now, true))
+                Some(match clients.state_at(&self.rules, at, now) {
+                    Some(state) => answer(algorithm, state, now, true),
+                    None => answer(algorithm, &algorithm.fresh(now), now, true),
+                })
             }
             None => self.call_of_a_newcomer(shard, clients, call, answer),
         }
