@@ -207,26 +207,3 @@ fn a_sweep_against_a_newcomer() {
         store.validate();
     });
 }
-
-/// At the newcomer's time no two clients are ever tracked that are not idle: one is active, and
-/// beside it first one that went idle is forgotten, then a latecomer, idle at that time as soon as
-/// it is there, comes and is forgotten too. Whatever the newcomer reads in between, it must not be
-/// refused.
-#[test]
-fn a_latecomer_between_two_sweeps() {
-    loom::model(|| {
-        let World { store, names } = world();
-        let _ = store.acquire(names[1][0], 1, 0);
-        let _ = store.acquire(names[0][1], 1, IDLE_NS + 5);
-        let (latecomer, other) = (names[1][1], store.clone());
-        let caller = thread::spawn(move || {
-            other.forget_idle(IDLE_NS);
-            let _ = other.acquire(latecomer, 1, IDLE_NS);
-            other.forget_idle(2 * IDLE_NS);
-        });
-        let newcomer = store.acquire(names[0][0], 1, 2 * IDLE_NS);
-        caller.join().unwrap();
-        assert!(newcomer.is_allowed(), "{newcomer:?}");
-        store.validate();
-    });
-}
