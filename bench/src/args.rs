@@ -1,0 +1,64 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::row::Bench;
+
+/// Measures tollgate's performance bars beside governor and the textbook limiter
+///
+/// Prints a table, one line a row; every bar is a ratio within this run. Times are CPU time a
+/// thread, but for longest calls, which are wall clock.
+#[derive(Debug, Parser)]
+#[command(name = "tollgate-bench", max_term_width = 100, after_help = AFTER_HELP)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Cli {
+    /// One process of 3 repetitions, not 3 of 7, with fewer calls, and half of P9's flood: less
+    /// than three minutes
+    #[arg(long)]
+    pub(crate) quick: bool,
+
+    /// Writes one JSON object a row and limiter, a line each
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+
+    /// Measures only these, separated by commas
+    #[arg(long, value_name = "BENCH", value_delimiter = ',', ignore_case = true)]
+    pub(crate) only: Vec<Bench>,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Runs one job, and prints its samples as JSON lines
+    #[command(hide = true)]
+    Worker {
+        /// The job, as JSON
+        job: String,
+    },
+}
+
+const AFTER_HELP: &str = "\
+Rows:
+    P1   one hot key                        P8   resident bytes a client
+    P2   1,000 clients                      P9   a flood of 10,000,000 new names
+    P3   100,000 clients                    P10  a million clients expire at once
+    P4   1,000,000 clients                  P11  newcomers to a full table
+    P5   refused calls                      P13  allocations for a known client
+    P7   one bucket (`Limiter`)             P14  a sweep over all clients on every call
+
+Examples:
+    cargo run --release --manifest-path bench/Cargo.toml -- --quick
+    cargo run --release --manifest-path bench/Cargo.toml -- --only P4,P9 --json figures.jsonl
+
+JSON: bench, keys, dist, threads, answer, call, measure, algorithm, name_len say which row; name
+which limiter. ns, bytes or count is the figure, spread its lowest and highest over processes
+(--quick: over repetitions). ratio compares ours with the limiter or row in `against`, as `reads`
+says; bar, where there is one, has floor, goal, and met: \"goal\", \"floor\" or \"missed\".
+Not measured: P6 (a peer whose crate is not among the dependencies) and P12 (several keys in one
+call, which the library does not have yet).
+
+Exit codes: 0 measured, whatever the ratios are; 2 wrong use; 3 a row could not be measured.";

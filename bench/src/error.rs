@@ -1,0 +1,39 @@
+//! Why a row has no figure.
+
+use std::fmt;
+
+/// A row that cannot be measured, or a result that cannot be handed on.
+#[derive(Debug)]
+pub(crate) struct Error(String);
+
+impl Error {
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<tollgate::BuildError> for Error {
+    fn from(error: tollgate::BuildError) -> Self {
+        Self(error.to_string())
+    }
+}

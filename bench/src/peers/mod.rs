@@ -1,0 +1,138 @@
+//! The limiters, each behind the same loop.
+
+pub(crate) mod governor;
+pub(crate) mod ours;
+pub(crate) mod textbook;
+
+use std::hint::black_box;
+
+use crate::error::Error;
+use crate::keys::Name;
+use crate::row::{Answer, Call, Limiter};
+
+/// Calls to make, one after another.
+pub(crate) struct Calls<'a> {
+    /// Whose turn it is.
+    pub(crate) clients: &'a [u32],
+    /// Added to each, so that the same sequence can stand for clients not seen before.
+    pub(crate) offset: u32,
+    pub(crate) name_len: usize,
+}
+
+/// A limiter under measurement.
+pub(crate) trait Contender: Send + Sync {
+    /// Makes the calls; returns how many were admitted. The loop is inside, so that the decision is
+    /// inlined into it as it would be in a program.
+    fn run(&self, calls: &Calls<'_>) -> usize;
+
+    /// Makes clients known, by a cheaper way where there is one.
+    fn learn(&self, calls: &Calls<'_>) {
+        self.run(calls);
+    }
+}
+
+/// One that decides by name.
+pub(crate) struct Keyed<F>(pub(crate) F);
+
+impl<F: Fn(&Name) -> bool + Send + Sync> Contender for Keyed<F> {
+    fn run(&self, calls: &Calls<'_>) -> usize {
+        let mut name = Name::new(calls.name_len);
+        let mut admitted = 0;
+        for client in calls.clients {
+            name.set(calls.offset + client);
+            admitted += usize::from(black_box((self.0)(black_box(&name))));
+        }
+        admitted
+    }
+}
+
+/// One whose calls take too long to make a hundred thousand of them only to fill it: the second
+/// decides, the first fills.
+pub(crate) struct Slow<F, G>(pub(crate) Keyed<F>, pub(crate) Keyed<G>);
+
+impl<F, G> Contender for Slow<F, G>
+where
+    F: Fn(&Name) -> bool + Send + Sync,
+    G: Fn(&Name) -> bool + Send + Sync,
+{
+    fn run(&self, calls: &Calls<'_>) -> usize {
+        self.1.run(calls)
+    }
+
+    fn learn(&self, calls: &Calls<'_>) {
+        self.0.run(calls);
+    }
+}
+
+/// One bucket for everybody.
+pub(crate) struct Single<F>(pub(crate) F);
+
+impl<F: Fn() -> bool + Send + Sync> Contender for Single<F> {
+    fn run(&self, calls: &Calls<'_>) -> usize {
+        let decide = |_| usize::from(black_box((self.0)()));
+        calls.clients.iter().map(decide).sum()
+    }
+}
+
+/// Which limiter, asked how, in a state in which it answers what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Limiter,
+    pub(crate) call: Call,
+    pub(crate) answer: Answer,
+}
+
+impl Entry {
+    pub(crate) fn new(name: Limiter, call: Call, answer: Answer) -> Self {
+        Self { name, call, answer }
+    }
+
+    /// A limiter with a bucket a client; at most `max_clients` of them where it has such a bound.
+    pub(crate) fn keyed(self, max_clients: usize) -> Result<Box<dyn Contender>, Error> {
+        Ok(match self.name {
+            Limiter::Tollgate => ours::keyed(self.call, self.answer, max_clients)?,
+            Limiter::Governor => {
+                governor::keyed(self.answer, std::collections::hash_map::RandomState::new())
+            }
+            Limiter::GovernorAhash => governor::keyed(self.answer, ahash::RandomState::new()),
+            Limiter::Textbook => textbook::keyed(self.answer),
+            Limiter::Sweep => textbook::sweep(),
+            Limiter::Baseline => Box::new(Keyed(|name: &Name| !name.as_str().is_empty())),
+        })
+    }
+
+    /// A limiter with one bucket.
+    pub(crate) fn single(self) -> Result<Box<dyn Contender>, Error> {
+        match self.name {
+            Limiter::Tollgate => ours::single(self.call, self.answer),
+            Limiter::Governor => Ok(governor::single(self.answer)),
+            Limiter::Baseline => Ok(Box::new(Single(|| true))),
+            Limiter::GovernorAhash | Limiter::Textbook | Limiter::Sweep => {
+                let name = self.name;
+                Err(Error::new(format!("no single bucket of {name:?}")))
+            }
+        }
+    }
+}
+
+/// A quota under which every call of a row gets the same answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Load {
+    /// 10,000 a second, a million at once: a row makes fewer calls for any one client.
+    Generous,
+    /// One an hour, one at once: drained by the call that made the client known.
+    Drained,
+}
+
+/// A bucket's size and rate under [`Load::Generous`].
+pub(crate) const GENEROUS_BURST: u32 = 1_000_000;
+pub(crate) const GENEROUS_A_SECOND: u32 = 10_000;
+
+impl From<Answer> for Load {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Admitted | Answer::ClientLimit | Answer::Mixed => Self::Generous,
+            Answer::Refused => Self::Drained,
+        }
+    }
+}

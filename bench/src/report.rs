@@ -1,0 +1,213 @@
+//! The table: one line a row, within a hundred columns.
+
+use std::io::Write;
+
+use crate::bars::{Against, Met, Reads};
+use crate::error::Error;
+use crate::figures::{Figures, Verdict};
+use crate::row::{Answer, Call, Dist, Limiter, Measure, Row};
+use crate::text;
+
+/// The cells of a line.
+struct Cells {
+    bench: String,
+    keys: String,
+    dist: String,
+    threads: String,
+    answer: String,
+    name_len: String,
+    ours: String,
+    spread: String,
+    peers: [String; 3],
+    baseline: String,
+    ratio: String,
+    against: String,
+    bar: String,
+    met: String,
+}
+
+impl Cells {
+    fn write(&self, output: &mut impl Write) -> Result<(), Error> {
+        let [governor, with_ahash, mutex] = &self.peers;
+        let line = format!(
+            "{:3} {:>4} {:7} {:1} {:12} {:>3} {:>5} {:>4} {:>5} {:>5} {:>5} {:>4} {:>5} {:1} {:7} {}",
+            self.bench,
+            self.keys,
+            self.dist,
+            self.threads,
+            self.answer,
+            self.name_len,
+            self.ours,
+            self.spread,
+            governor,
+            with_ahash,
+            mutex,
+            self.baseline,
+            self.ratio,
+            self.against,
+            self.bar,
+            self.met
+        );
+        Ok(writeln!(output, "{}", line.trim_end())?)
+    }
+}
+
+/// Names the columns.
+pub(crate) fn header(output: &mut impl Write) -> Result<(), Error> {
+    let cells = Cells {
+        bench: "row".into(),
+        keys: "keys".into(),
+        dist: "dist".into(),
+        threads: "t".into(),
+        answer: "answer".into(),
+        name_len: "len".into(),
+        ours: "ours".into(),
+        spread: "+-".into(),
+        peers: ["gov", "ahash", "mutex"].map(Into::into),
+        baseline: "base".into(),
+        ratio: "ratio".into(),
+        against: "".into(),
+        bar: "bar".into(),
+        met: "".into(),
+    };
+    cells.write(output)
+}
+
+/// Writes the rows of one bench.
+pub(crate) fn rows(output: &mut impl Write, all: &[Figures]) -> Result<(), Error> {
+    for figures in all {
+        cells(figures, all).write(output)?;
+    }
+    Ok(())
+}
+
+fn cells(figures: &Figures, all: &[Figures]) -> Cells {
+    let row = &figures.row;
+    let unit = row.measure.unit();
+    let missing = || "-".to_owned();
+    let figure = |name| {
+        let figure = figures.figure(name)?;
+        Some(text::figure(figure.median, unit))
+    };
+    let or_missing = |name| figure(name).unwrap_or_else(missing);
+    let ours = figures.figure(Limiter::Tollgate);
+    let spread = ours.map(|ours| text::spread(ours.median, ours.spread));
+    let verdict = figures.verdict(all);
+    let bar = verdict.and_then(|verdict| verdict.bar);
+    Cells {
+        bench: format!("{:?}", row.bench),
+        keys: text::keys(row.keys),
+        dist: dist(row).to_owned(),
+        threads: row.threads.to_string(),
+        answer: answer(row).to_owned(),
+        name_len: row.name_len.to_string(),
+        ours: or_missing(Limiter::Tollgate),
+        spread: spread.unwrap_or_else(missing),
+        peers: [
+            or_missing(Limiter::Governor),
+            or_missing(Limiter::GovernorAhash),
+            figure(Limiter::Textbook).unwrap_or_else(|| or_missing(Limiter::Sweep)),
+        ],
+        baseline: or_missing(Limiter::Baseline),
+        ratio: verdict.map_or_else(missing, |verdict| match verdict.reads {
+            Reads::Ours => text::figure(verdict.ratio, unit),
+            Reads::PeerOverOurs | Reads::OursOverIt => text::ratio(verdict.ratio),
+        }),
+        against: verdict.map_or("", against).to_owned(),
+        bar: bar.map_or_else(missing, |(bar, _)| match bar.goal {
+            Some(goal) => format!("{}/{}", text::bound(bar.floor), text::bound(goal)),
+            None => text::bound(bar.floor),
+        }),
+        met: bar.map_or("", |(_, met)| met_in_words(met)).to_owned(),
+    }
+}
+
+fn met_in_words(met: Met) -> &'static str {
+    match met {
+        Met::Missed => "FLOOR MISSED",
+        Met::Floor => "floor met",
+        Met::Goal => "goal met",
+    }
+}
+
+/// The letter of what we are compared with.
+fn against(verdict: Verdict) -> &'static str {
+    match verdict.against {
+        Against::Peer(Limiter::Governor) => "g",
+        Against::Peer(Limiter::GovernorAhash) => "a",
+        Against::Peer(_) => "m",
+        Against::Own(_) => "o",
+        Against::Nothing => "",
+    }
+}
+
+/// Which clients, or where that is all the same, which algorithm; at most seven characters.
+fn dist(row: &Row) -> &'static str {
+    use crate::row::Algorithm;
+    match (row.algorithm, row.dist) {
+        (Some(Algorithm::TokenBucket), _) => "token",
+        (Some(Algorithm::WideTokenBucket), _) => "wide",
+        (Some(Algorithm::LeakyBucket), _) => "leaky",
+        (Some(Algorithm::FixedWindow), _) => "window",
+        (Some(Algorithm::SlidingLog), _) => "log",
+        (Some(Algorithm::SlidingWindowCounter), _) => "counter",
+        (None, Dist::Hot) => "hot",
+        (None, Dist::Uniform) => "uniform",
+        (None, Dist::Zipf) => "zipf",
+        (None, Dist::Full) => "full",
+        (None, Dist::Churn) => "churn",
+    }
+}
+
+/// What is answered, or where the figure is not the time of a call, what it is; at most twelve
+/// characters.
+fn answer(row: &Row) -> &'static str {
+    match (row.measure, row.call, row.answer) {
+        (Measure::Mean, _, _) if row.dist == Dist::Churn => "newcomer",
+        (Measure::Mean, Call::Allow, Answer::Admitted) => "admitted",
+        (Measure::Mean, Call::Allow, Answer::Refused) => "refused",
+        (Measure::Mean, Call::Allow, Answer::ClientLimit) => "client_limit",
+        (Measure::Mean, Call::Allow, Answer::Mixed) => "mixed",
+        (Measure::Mean, Call::TryAcquire, Answer::Admitted) => "acquire",
+        (Measure::Mean, Call::TryAcquire, Answer::Refused) => "acquire ref.",
+        (Measure::Mean, Call::TryAcquire, Answer::ClientLimit) => "acquire lim.",
+        (Measure::Mean, Call::TryAcquire, Answer::Mixed) => "acquire mix.",
+        (Measure::Longest, ..) => "longest",
+        (Measure::P999, ..) => "p99.9",
+        (Measure::LongestAlone, ..) => "alone",
+        (Measure::Total, ..) => "forgetting",
+        (Measure::BytesAClient, ..) => "bytes",
+        (Measure::BytesAtCap, ..) => "at the cap",
+        (Measure::BytesAtEnd, ..) => "at the end",
+        (Measure::Positions, ..) => "positions",
+        (Measure::Rebuilds, ..) => "rebuilds",
+        (Measure::Allocations, ..) => "allocations",
+    }
+}
+
+/// Explains what the columns cannot.
+pub(crate) fn legend(output: &mut impl Write, quick: bool) -> Result<(), Error> {
+    let how = if quick {
+        "quick: 1 process of 3 repetitions (P8 to P10: of one), half of P9's flood; +- over repetitions"
+    } else {
+        "median of 3 processes of 7 repetitions (P8 to P10: of one); +- over processes"
+    };
+    writeln!(output, "\n{how}")?;
+    output.write_all(LEGEND.as_bytes())?;
+    Ok(())
+}
+
+const LEGEND: &str = "\
+t threads, len bytes of a name, +- half the spread of ours; times in ns unless a unit follows, base
+the name and the loop alone (in every figure of the line, not subtracted); CPU time a thread, but
+longest, p99.9 and forgetting by the wall clock
+gov governor 0.10, ahash the same with ahash, mutex Mutex<HashMap<String, Bucket>> (P14: which looks
+at all clients on every call)
+acquire: try_acquire, with all that it says used; base and peers: see the line of allow
+ratio: P1 to P5 and P14 peer/ours; else ours/it; without x our figure itself. Against g governor,
+a governor with ahash, m mutex, o ours (acquire: allow; refused, client_limit: admitted; at the end:
+at the cap). bar: floor/goal of the tightest bar of the row
+P9: cap 1,000,000; full: all places held by active clients (after the first million), churn: each
+newcomer finds one client just gone idle; a stopwatch is in every figure (see base)
+P10: forgetting: all of it; alone: the longest call with nothing beside
+";

@@ -1,0 +1,114 @@
+//! The rows that give CPU time a call: P1 to P5, P7, P11, P14.
+
+use crate::error::Error;
+use crate::peers::Entry;
+use crate::row::{Answer, Bench, Call, Dist, Limiter, Row, Sample};
+use crate::sets::{Effort, Set};
+
+const NAME_LENS: [usize; 2] = [14, 36];
+
+const PEERS: [Limiter; 3] = [Limiter::Governor, Limiter::GovernorAhash, Limiter::Textbook];
+
+/// P1 to P4: known clients, all admitted.
+pub(crate) fn admitted(bench: Bench, keys: u32, effort: Effort) -> Result<Vec<Sample>, Error> {
+    let (dists, threads): (&[Dist], &[usize]) = match keys {
+        1 => (&[Dist::Hot], &[1]),
+        1_000 => (&[Dist::Uniform], &[1, 2]),
+        _ => (&[Dist::Uniform, Dist::Zipf], &[1, 2]),
+    };
+    let mut entries = with_peers(Answer::Admitted);
+    entries.push(Entry::new(
+        Limiter::Tollgate,
+        Call::TryAcquire,
+        Answer::Admitted,
+    ));
+    let mut samples = Vec::new();
+    for name_len in NAME_LENS {
+        let row = Row::new(bench, keys, Dist::Uniform, name_len);
+        let mut kept = None;
+        for dist in dists {
+            for threads in threads {
+                let mut set = match kept.take() {
+                    Some(set) => set,
+                    None => Set::new(row, entries.clone())?,
+                };
+                samples.extend(set.measure(*dist, *threads, effort)?);
+                // Seven repetitions of all of it would outlive the time in which nobody goes idle.
+                kept = effort.quick.then_some(set);
+            }
+        }
+    }
+    Ok(samples)
+}
+
+/// P5: the same clients, all refused, beside our own admitted calls.
+pub(crate) fn refused(effort: Effort) -> Result<Vec<Sample>, Error> {
+    let mut entries = vec![Entry::new(Limiter::Tollgate, Call::Allow, Answer::Admitted)];
+    entries.extend(with_peers(Answer::Refused));
+    entries.push(Entry::new(
+        Limiter::Tollgate,
+        Call::TryAcquire,
+        Answer::Refused,
+    ));
+    let mut samples = Vec::new();
+    for keys in [1, 1_000, 100_000, 1_000_000] {
+        for name_len in NAME_LENS {
+            let dist = if keys == 1 { Dist::Hot } else { Dist::Uniform };
+            let mut set = Set::new(Row::new(Bench::P5, keys, dist, name_len), entries.clone())?;
+            samples.extend(set.measure(dist, 1, effort)?);
+        }
+    }
+    Ok(samples)
+}
+
+/// P7: one bucket, no names.
+pub(crate) fn single(effort: Effort) -> Result<Vec<Sample>, Error> {
+    let mut entries = Vec::new();
+    for answer in [Answer::Admitted, Answer::Refused] {
+        entries.push(Entry::new(Limiter::Tollgate, Call::Allow, answer));
+        entries.push(Entry::new(Limiter::Governor, Call::Allow, answer));
+        entries.push(Entry::new(Limiter::Baseline, Call::Allow, answer));
+        entries.push(Entry::new(Limiter::Tollgate, Call::TryAcquire, answer));
+    }
+    let mut set = Set::new(Row::new(Bench::P7, 1, Dist::Hot, 0), entries)?;
+    let mut samples = set.measure(Dist::Hot, 1, effort)?;
+    samples.extend(set.measure(Dist::Hot, 2, effort)?);
+    Ok(samples)
+}
+
+/// P11: newcomers where a million clients are tracked and as many may be, beside admitted calls.
+pub(crate) fn client_limit(effort: Effort) -> Result<Vec<Sample>, Error> {
+    let entries = [
+        Entry::new(Limiter::Tollgate, Call::Allow, Answer::Admitted),
+        Entry::new(Limiter::Tollgate, Call::Allow, Answer::ClientLimit),
+        Entry::new(Limiter::Tollgate, Call::TryAcquire, Answer::ClientLimit),
+        Entry::new(Limiter::Baseline, Call::Allow, Answer::ClientLimit),
+    ];
+    let mut samples = Vec::new();
+    for name_len in NAME_LENS {
+        let row = Row::new(Bench::P11, 1_000_000, Dist::Uniform, name_len);
+        samples.extend(Set::new(row, entries.to_vec())?.measure(Dist::Uniform, 1, effort)?);
+    }
+    Ok(samples)
+}
+
+/// P14: what a sweep over all clients on every call costs.
+pub(crate) fn sweep(effort: Effort) -> Result<Vec<Sample>, Error> {
+    let entries = [Limiter::Tollgate, Limiter::Sweep, Limiter::Baseline];
+    let entries = entries.map(|name| Entry::new(name, Call::Allow, Answer::Admitted));
+    let mut samples = Vec::new();
+    for keys in [1_000, 10_000, 100_000] {
+        let row = Row::new(Bench::P14, keys, Dist::Uniform, 14);
+        samples.extend(Set::new(row, entries.to_vec())?.measure(Dist::Uniform, 1, effort)?);
+    }
+    Ok(samples)
+}
+
+/// Our `allow`, the peers, and the loop alone.
+fn with_peers(answer: Answer) -> Vec<Entry> {
+    let names = [Limiter::Tollgate].into_iter().chain(PEERS);
+    names
+        .chain([Limiter::Baseline])
+        .map(|name| Entry::new(name, Call::Allow, answer))
+        .collect()
+}

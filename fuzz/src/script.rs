@@ -1,0 +1,205 @@
+//! A limiter and what is done to it, made of any bytes.
+//!
+//! Plain random numbers seldom meet: here times gather at refills, window edges and idle edges,
+//! costs around the burst, and numbers at every order of magnitude.
+
+use arbitrary::{Arbitrary, Result, Unstructured};
+use tollgate_testkit::{Algorithm, Anchor, Config};
+
+/// The model asks every client a few hundred times a call.
+const MOST_STEPS: usize = 48;
+
+/// A limiter and what is done to it. Its numbers may be such that it does not build.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// The limiter.
+    pub config: Config,
+    /// At most 48, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One call.
+#[derive(Clone, Copy, Debug)]
+pub struct Step {
+    /// When; now and then before the step before.
+    pub at_ns: u64,
+    /// One of a few.
+    pub client: u8,
+    /// What.
+    pub verb: Verb,
+}
+
+/// What is asked of a limiter.
+#[derive(Clone, Copy, Debug)]
+pub enum Verb {
+    /// So many tokens, 0 being a look, at a time that is brought.
+    TakeAt(u64),
+    /// So many tokens, at the clock's time.
+    Take(u64),
+    /// One token, at the clock's time: yes or no.
+    Allow,
+    /// A look, at the clock's time.
+    Peek,
+    /// That the client be forgotten, at the clock's time.
+    Remove,
+    /// That those who are idle be forgotten, at the clock's time.
+    ForgetIdle,
+    /// How many clients there are, at a time that is brought.
+    LenAt,
+}
+
+impl<'a> Arbitrary<'a> for Script {
+    fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
+        let algorithm = algorithm(u)?;
+        let max_clients = match u.int_in_range(0..=7_u8)? {
+            few @ 0..=5 => Some(u64::from(few)),
+            _ => None,
+        };
+        let idle_ns = match u.int_in_range(0..=3_u8)? {
+            0 => None,
+            1 => Some(number(u)?),
+            _ => {
+                let span_ns = span_ns(u, &algorithm)?;
+                Some(around(u, span_ns)?)
+            }
+        };
+        let config = Config {
+            algorithm,
+            max_clients,
+            idle_ns,
+        };
+        let clients = u.int_in_range(1..=6_u8)?;
+        let mut now_ns = if u.arbitrary()? { number(u)? } else { 0 };
+        let mut steps = Vec::new();
+        while steps.len() < MOST_STEPS && !u.is_empty() {
+            let at_ns = time(u, &config, now_ns)?;
+            now_ns = now_ns.max(at_ns);
+            steps.push(Step {
+                at_ns,
+                client: u.int_in_range(1..=clients)?,
+                verb: verb(u, config.algorithm.burst())?,
+            });
+        }
+        Ok(Self { config, steps })
+    }
+}
+
+fn algorithm(u: &mut Unstructured<'_>) -> Result<Algorithm> {
+    let kind = u.int_in_range(0..=6_u8)?;
+    let (most, length_ns) = (number(u)?, number(u)?);
+    Ok(match kind {
+        0..=2 => Algorithm::TokenBucket {
+            tokens: number(u)?,
+            per_ns: length_ns,
+            burst: most,
+        },
+        3 => Algorithm::LeakyBucket {
+            tokens: number(u)?,
+            per_ns: length_ns,
+            burst: most,
+        },
+        4 => Algorithm::FixedWindow {
+            limit: most,
+            window_ns: length_ns,
+            anchor: *u.choose(&[Anchor::First, Anchor::Aligned])?,
+        },
+        5 => Algorithm::SlidingLog {
+            limit: most,
+            window_ns: length_ns,
+        },
+        _ => Algorithm::SlidingWindowCounter {
+            limit: most,
+            window_ns: length_ns,
+        },
+    })
+}
+
+fn time(u: &mut Unstructured<'_>, config: &Config, now_ns: u64) -> Result<u64> {
+    let step_ns = match u.int_in_range(0..=11_u8)? {
+        0..=3 => 0,
+        4 => u64::from(u.arbitrary::<u8>()?),
+        5 | 6 => {
+            let span_ns = span_ns(u, &config.algorithm)?;
+            around(u, span_ns)?
+        }
+        7 => {
+            let idle_ns = config.idle_ns.unwrap_or(1);
+            around(u, idle_ns)?
+        }
+        8 => {
+            let span_ns = span_ns(u, &config.algorithm)?.max(1);
+            around(u, span_ns - now_ns % span_ns)?
+        }
+        9 => number(u)?,
+        10 => return Ok(now_ns.saturating_sub(number(u)?)),
+        _ => return around(u, u64::MAX),
+    };
+    Ok(now_ns.saturating_add(step_ns))
+}
+
+fn verb(u: &mut Unstructured<'_>, burst: u64) -> Result<Verb> {
+    Ok(match u.int_in_range(0..=13_u8)? {
+        0..=3 => Verb::TakeAt(1),
+        4 => Verb::TakeAt(0),
+        5 => Verb::TakeAt(around(u, burst)?),
+        6 | 7 => Verb::TakeAt(number(u)?),
+        8 => Verb::Take(around(u, burst / 2)?),
+        9 => Verb::Allow,
+        10 => Verb::Peek,
+        11 => Verb::Remove,
+        12 => Verb::ForgetIdle,
+        _ => Verb::LenAt,
+    })
+}
+
+/// A length of time at which something happens: one token, two or a whole burst of them; one
+/// window or two.
+fn span_ns(u: &mut Unstructured<'_>, algorithm: &Algorithm) -> Result<u64> {
+    let (tokens, per_ns, most) = match *algorithm {
+        Algorithm::TokenBucket {
+            tokens,
+            per_ns,
+            burst,
+        }
+        | Algorithm::LeakyBucket {
+            tokens,
+            per_ns,
+            burst,
+        } => (tokens, per_ns, burst),
+        Algorithm::FixedWindow { window_ns, .. }
+        | Algorithm::SlidingLog { window_ns, .. }
+        | Algorithm::SlidingWindowCounter { window_ns, .. } => (1, window_ns, 2),
+        ref other => unreachable!("not one of `algorithm`'s: {other:?}"),
+    };
+    let count = *u.choose(&[1, 2, most])?;
+    let span_ns = (u128::from(count) * u128::from(per_ns)).div_ceil(u128::from(tokens.max(1)));
+    Ok(u64::try_from(span_ns).unwrap_or(u64::MAX))
+}
+
+/// `n`, or one more or less.
+fn around(u: &mut Unstructured<'_>, n: u64) -> Result<u64> {
+    Ok(*u.choose(&[n, n.saturating_add(1), n.saturating_sub(1)])?)
+}
+
+/// One that people write, or any, every order of magnitude as likely.
+fn number(u: &mut Unstructured<'_>) -> Result<u64> {
+    const WRITTEN: [u64; 12] = [
+        1,
+        2,
+        3,
+        5,
+        7,
+        10,
+        100,
+        1_000,
+        1_000_000_000,
+        60_000_000_000,
+        86_400_000_000_000,
+        u64::MAX,
+    ];
+    let kind: u8 = u.arbitrary()?;
+    match WRITTEN.get(usize::from(kind)) {
+        Some(&written) => Ok(written),
+        None => Ok(u.arbitrary::<u64>()? >> (kind % 64)),
+    }
+}
