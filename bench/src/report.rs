@@ -30,7 +30,8 @@ impl Cells {
     fn write(&self, output: &mut impl Write) -> Result<(), Error> {
         let [governor, with_ahash, mutex] = &self.peers;
         let line = format!(
-            "{:3} {:>4} {:7} {:1} {:12} {:>3} {:>5} {:>4} {:>5} {:>5} {:>5} {:>4} {:>5} {:1} {:7} {}",
+            "{:3} {:>4} {:7} {:1} {:12} {:>3} {:>5} {:>4} {:>5} {:>5} {:>5} {:>4} {:>5} {:1} \
+             {:7} {}",
             self.bench,
             self.keys,
             self.dist,
@@ -188,7 +189,8 @@ fn answer(row: &Row) -> &'static str {
 /// Explains what the columns cannot.
 pub(crate) fn legend(output: &mut impl Write, quick: bool) -> Result<(), Error> {
     let how = if quick {
-        "quick: 1 process of 3 repetitions (P8 to P10: of one), half of P9's flood; +- over repetitions"
+        "quick: 1 process of 3 repetitions (P8 to P10: of one), half of P9's flood; +- over \
+         repetitions"
     } else {
         "median of 3 processes of 7 repetitions (P8 to P10: of one); +- over processes"
     };
