@@ -15,12 +15,6 @@ use crate::{BuildError, Decision, Quota};
 ///
 /// Signed: a level below zero is a debt, which refunds and debits leave room for.
 pub trait Level: Copy + Debug + Default + Send + Sync {
-    /// The level in the widest type.
-    fn wide(self) -> i128;
-
-    /// The level from the widest type. Callers stay between zero and the capacity, which fits.
-    fn narrow(level: i128) -> Self;
-
     /// The level after `elapsed` nanoseconds at p each: at most the capacity.
     fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self;
 
@@ -42,17 +36,6 @@ pub trait Level: Copy + Debug + Default + Send + Sync {
 
 /// 64 bits: enough while burst x q + p < 2^63.
 impl Level for i64 {
-    #[inline]
-    fn wide(self) -> i128 {
-        i128::from(self)
-    }
-
-    #[inline]
-    fn narrow(level: i128) -> Self {
-        // In range for every quota that this width was chosen for.
-        Self::try_from(level).unwrap_or(Self::MAX)
-    }
-
     #[inline]
     fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self {
         // The difference of two i64 fits a u64, whatever their signs.
@@ -101,12 +84,14 @@ pub struct Wide {
     low: u64,
 }
 
-impl Level for Wide {
+impl Wide {
+    /// The level as one number.
     #[inline]
     fn wide(self) -> i128 {
         (i128::from(self.high) << 64) | i128::from(self.low)
     }
 
+    /// The level from one number. Callers stay between zero, or a debt, and the capacity.
     #[inline]
     fn narrow(level: i128) -> Self {
         let low = u64::try_from(level & i128::from(u64::MAX)).unwrap_or(u64::MAX);
@@ -115,7 +100,9 @@ impl Level for Wide {
             low,
         }
     }
+}
 
+impl Level for Wide {
     #[inline]
     fn earn(self, elapsed: u64, p: u64, capacity: Self) -> Self {
         let room = capacity.wide().wrapping_sub(self.wide()).cast_unsigned();
@@ -211,25 +198,23 @@ impl AnyWidth {
             return Err(BuildError::QuotaTooLarge { quota });
         };
         let capacity = capacity.cast_signed();
-        if capacity.wrapping_add(i128::from(p)) < 1 << 63 {
-            let (q, capacity) = (i64::narrow(q), i64::narrow(capacity));
-            Ok(Self::Narrow(Bucket {
+        let fits_64_bits = capacity.wrapping_add(i128::from(p)) < 1 << 63;
+        Ok(match (i64::try_from(q), i64::try_from(capacity)) {
+            (Ok(q), Ok(capacity)) if fits_64_bits => Self::Narrow(Bucket {
                 p,
                 q,
                 capacity,
                 burst,
                 queue,
-            }))
-        } else {
-            let (q, capacity) = (Wide::narrow(q), Wide::narrow(capacity));
-            Ok(Self::Wide(Bucket {
+            }),
+            _ => Self::Wide(Bucket {
                 p,
-                q,
-                capacity,
+                q: Wide::narrow(q),
+                capacity: Wide::narrow(capacity),
                 burst,
                 queue,
-            }))
-        }
+            }),
+        })
     }
 }
 

@@ -42,9 +42,10 @@ const FEW_CLIENTS: u64 = 4_096;
 /// tracked (but for a sliding log's entries).
 ///
 /// A client is forgotten once its last attempt is `idle` ago: by default the time after which no
-/// past call counts, where forgetting changes no answer. There is no background thread and no
-/// long stall: each call looks at up to two clients that may be due, and only a newcomer to a full
-/// table looks at more, at most 64 under one lock. A newcomer is refused
+/// past call counts, where forgetting changes no answer. There is no background thread, and no lock
+/// is held for long: each call looks at up to two clients that may be due, and only a newcomer to a
+/// full table looks at more, at most 64 under one lock, but at each that may be due before it is
+/// refused. A newcomer is refused
 /// ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked and none of them is idle;
 /// nobody is ever forgotten early for it.
 ///
@@ -115,7 +116,7 @@ impl KeyedLimiter {
         KeyedLimiterBuilder {
             limit: limit.into_limit(),
             max_clients,
-            idle: None,
+            idle: Idle::Settled,
             shard_bits: None,
             clock: MonotonicClock::new(),
         }
@@ -386,17 +387,10 @@ impl<L: Limit, C: Clock> fmt::Debug for KeyedLimiter<L, C> {
 pub struct KeyedLimiterBuilder<L, C = MonotonicClock> {
     limit: L,
     max_clients: usize,
-    /// `None`: as soon as no past call counts.
-    idle: Option<IdleTime>,
+    idle: Idle,
     /// Other than the usual number of shards: for tests that want to see them race.
     shard_bits: Option<u32>,
     clock: C,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum IdleTime {
-    After(Duration),
-    Never,
 }
 
 impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
@@ -407,16 +401,15 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
     /// client that stays away that long a fresh bucket early.
     pub fn idle(self, idle: Duration) -> Self {
-        Self {
-            idle: Some(IdleTime::After(idle)),
-            ..self
-        }
+        // Longer than time can run is never.
+        let idle = u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After);
+        Self { idle, ..self }
     }
 
     /// Never forgets a client: each keeps its place until it is removed.
     pub fn never_forget(self) -> Self {
         Self {
-            idle: Some(IdleTime::Never),
+            idle: Idle::Never,
             ..self
         }
     }
@@ -459,15 +452,10 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
         if max_clients == 0 {
             return Err(BuildError::MaxClientsIsZero);
         }
-        let idle = match self.idle {
-            None => Idle::Settled,
-            Some(IdleTime::Never) => Idle::Never,
-            Some(IdleTime::After(Duration::ZERO)) => return Err(BuildError::IdleIsZero),
-            // Longer than time can run is never.
-            Some(IdleTime::After(idle)) => {
-                u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After)
-            }
-        };
+        let idle = self.idle;
+        if idle == Idle::After(0) {
+            return Err(BuildError::IdleIsZero);
+        }
         let few = max_clients < FEW_CLIENTS;
         let shard_bits = self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS });
         let secrets = Secrets::random(shard_bits);
