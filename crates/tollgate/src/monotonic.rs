@@ -77,8 +77,8 @@ pub(crate) struct Monotonic {
     /// The number of the line in force.
     number: AtomicU64,
     lines: [Line; LINES],
-    /// While the next line is drawn, the counter at its anchor: readers of the old line stand
-    /// still there, or one who was kept from publishing for a while would send them back.
+    /// While the next line is drawn, the counter just before its anchor: readers of the old line
+    /// stand still there, or one who was kept from publishing for a while would send them back.
     limit: AtomicU64,
     /// Held by the one who publishes the next line.
     last: Mutex<Comparison>,
@@ -148,8 +148,10 @@ impl Monotonic {
                 // At most once a second.
                 continue;
             }
-            // A counter that went back counts as far ahead here.
-            if counter.wrapping_sub(line.anchor) > line.ticks {
+            // A counter that was set back is far from the anchor too; one that was read a few
+            // instructions before it is not.
+            let ahead = counter.wrapping_sub(line.anchor);
+            if ahead > line.ticks && ahead.wrapping_neg() > line.ticks {
                 self.follow_the_system(number, line);
             }
             return line.at(limited);
@@ -158,24 +160,28 @@ impl Monotonic {
 
     #[inline]
     fn line(&self, number: u64) -> &Line {
-        let [first, second, third, fourth] = &self.lines;
-        match number & 3 {
-            0 => first,
-            1 => second,
-            2 => third,
-            _ => fourth,
-        }
+        let [first, ..] = &self.lines;
+        // Two bits, of four lines: always there.
+        let at = usize::try_from(number & 3).unwrap_or(0);
+        self.lines.get(at).unwrap_or(first)
     }
 
     /// Compares and publishes the line after `number`, unless somebody else is at it.
     #[cold]
     fn follow_the_system(&self, number: u64, line: Numbers) {
-        let Ok(mut last) = self.last.try_lock() else {
-            return;
-        };
-        if self.number.load(Ordering::Acquire) != number {
-            return;
+        if let Ok(mut last) = self.last.try_lock()
+            && self.number.load(Ordering::Acquire) == number
+        {
+            let next = self.draw(&mut last, line);
+            self.publish(number.wrapping_add(1), next);
         }
+    }
+
+    /// The line after `line`. Until it is published, readers stand still where it starts.
+    fn draw(&self, last: &mut Comparison, line: Numbers) -> Numbers {
+        self.limit.store(self.counter.raw(), Ordering::Relaxed);
+        // A reader who has not seen the limit has read the counter by now, before it is read here.
+        fence(Ordering::SeqCst);
         // The system's clock first: delayed between the two, it is found to lag, and a lag of the
         // system's is never made up by a step.
         let elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -186,7 +192,7 @@ impl Monotonic {
         };
         let (now, next) = next_line(line, *last, now);
         *last = now;
-        self.publish(number.wrapping_add(1), next);
+        next
     }
 
     fn publish(&self, number: u64, line: Numbers) {
@@ -195,6 +201,8 @@ impl Monotonic {
         fence(Ordering::Release);
         self.line(number).write(line);
         self.number.store(number, Ordering::Release);
+        // Whoever sees this sees the number, too.
+        self.limit.store(u64::MAX, Ordering::Release);
     }
 }
 
@@ -206,8 +214,10 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
     let measured = (nanos << 32)
         .checked_div(ticks)
         .and_then(|slope| u64::try_from(slope).ok());
-    // One of the two stood still or was set: the last slope is the better guess.
-    let plausible = |slope: &u64| slope.abs_diff(last.slope) <= last.slope >> 7;
+    // One of the two stood still or was set, or they were compared a moment ago, so that an error
+    // of a microsecond would be many in a second: the last slope is the better guess.
+    let long_enough = nanos >= u128::from(LINE_NS >> 1);
+    let plausible = |slope: &u64| long_enough && slope.abs_diff(last.slope) <= last.slope >> 7;
     let slope = measured.filter(plausible).unwrap_or(last.slope);
 
     let here_ns = line.at(now.counter);
@@ -386,11 +396,33 @@ mod tests {
                 });
             }
         });
-        let last = clock.last.lock().unwrap();
-        let system = last.offset_ns + last.elapsed_ns;
+        // Whatever happens between the readings, the clock is between them.
+        let system_ns = || {
+            let last = clock.last.lock().unwrap();
+            last.offset_ns + u64::try_from(clock.start.elapsed().as_nanos()).unwrap()
+        };
+        let (before, now, after) = (system_ns(), clock.now_ns(), system_ns());
+        let error = 10_000_000;
         assert!(
-            clock.now_ns().abs_diff(system) < 3_600 * SECOND,
-            "keeps to the system's clock"
+            before <= now + error && now <= after + error,
+            "keeps to the system's clock: {before}, {now}, {after}"
         );
+    }
+
+    /// Whoever draws a line that runs slower may be kept from publishing it: nobody passes where
+    /// it starts meanwhile.
+    #[test]
+    fn readers_stand_still_until_the_next_line_is_published() {
+        let clock = Monotonic::new();
+        let mut last = *clock.last.lock().unwrap();
+        let next = clock.draw(&mut last, clock.line(0).read());
+        let until = clock.counter.raw() + 1_000_000;
+        while clock.counter.raw() < until {
+            std::hint::spin_loop();
+        }
+        let now = clock.now_ns();
+        assert!(now <= next.anchor_ns, "{now} is past {}", next.anchor_ns);
+        clock.publish(1, next);
+        assert!(clock.now_ns() >= next.anchor_ns + 1);
     }
 }
