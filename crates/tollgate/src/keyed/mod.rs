@@ -2,6 +2,7 @@
 
 mod clients;
 mod expiry;
+mod fingerprint;
 mod key;
 pub(crate) mod shards;
 pub(crate) mod store;
@@ -37,21 +38,21 @@ const FEW_CLIENTS: u64 = 4_096;
 /// A bucket a client, for at most `max_clients` of them.
 ///
 /// Any `Hash` is a key, borrowed or compound: `"alice"`, `&("tenant-7", user_id)`, an `IpAddr`. Two
-/// keys are one client when they feed the same bytes to `Hash`. Names are not stored, so a client
-/// costs the same few bytes however long its name, and nothing is allocated for one already
-/// tracked (but for a sliding log's entries).
+/// keys are one client when they make the same calls to the `Hasher`, as equal keys do and a `str`
+/// and a `String` of the same text; never when they feed it different bytes. Names are not stored,
+/// so a client costs the same few bytes however long its name, and no call allocates for one
+/// already tracked, but for a sliding log's entries and a smaller table once a crowd has left.
 ///
 /// A client is forgotten once its last attempt is `idle` ago: by default the time after which no
 /// past call counts, where forgetting changes no answer. There is no background thread, and no lock
 /// is held for long: each call looks at up to two clients that may be due, and only a newcomer to a
 /// full table looks at more, at most 64 under one lock, but at each that may be due before it is
-/// refused. A newcomer is refused
-/// ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked and none of them is idle;
+/// refused. A newcomer is refused ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked and none of them is idle;
 /// nobody is ever forgotten early for it.
 ///
 /// All calls may be made from many threads at once. Calls for one client are decided one after the
 /// other, at a time that never runs back; calls for two clients wait on each other for one
-/// decision at most. No code of yours (`Hash`, [`Clock`]) runs under a lock.
+/// decision, or for one shard's table to grow or shrink. No code of yours (`Hash`, [`Clock`]) runs under a lock.
 ///
 /// ```
 /// use tollgate::{Decision, KeyedLimiter, Rate};
