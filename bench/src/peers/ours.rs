@@ -40,11 +40,10 @@ pub(crate) fn single(call: Call, answer: Answer) -> Result<Box<dyn Contender>, E
     })
 }
 
-/// Whether the call was admitted, after using all that a response's header fields say.
+/// Whether the call was admitted, after using what remains and how long to wait.
 #[inline]
 fn used(decision: Decision) -> bool {
     black_box(decision.remaining());
-    black_box(decision.reset_after());
     black_box(decision.retry_after());
     decision.is_allowed()
 }

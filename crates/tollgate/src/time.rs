@@ -59,6 +59,7 @@ impl fmt::Display for Timestamp {
 
 /// Nanoseconds as a `Duration`. What lies beyond the longest `Duration` reads as that: it is
 /// 5.8 x 10^11 years, and [`Timestamp`] itself ends after 584.
+#[inline]
 pub(crate) fn duration(nanos: u128) -> Duration {
     if let Ok(nanos) = u64::try_from(nanos) {
         return Duration::from_nanos(nanos);
