@@ -2,15 +2,17 @@
 //!
 //! The processor's counter is turned into nanoseconds by a line: so much at an anchor, so much more
 //! a tick. About once a second one reader compares the line with the system's monotonic clock and
-//! publishes the next line, which starts where the old one is and runs a little faster or slower
-//! until the two agree. The processor may read the counter a few instructions early or late, so a
-//! line that started with a step could show one thread a time that another has already passed;
-//! slopes that differ by a thousandth cannot, but for the last nanosecond.
+//! publishes the next line, which starts on the old one and runs a little faster or slower until
+//! the two agree. Where two lines meet, readers of either stand still for a moment: those of the
+//! old one until the new one is published, those of the new one until the counter is there. So no
+//! reading is past a later one, however long whoever draws a line is kept from publishing it.
 
 use core::fmt;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::time::product;
 
 /// How long a line is followed.
 const LINE_NS: u64 = 1_000_000_000;
@@ -20,6 +22,11 @@ const CATCH_UP_NS: u64 = LINE_NS >> 10;
 /// stood still (a suspended machine), and so did the world; it is kept. A lag: the counter was
 /// set back; it is made up in one step.
 const ERROR_NS: u64 = LINE_NS;
+/// How far ahead of the counter a line starts, in ticks: some ten microseconds, in which whoever
+/// draws it can say so.
+const AHEAD: u64 = 1 << 15;
+/// How often to try that before it is left to another reader.
+const TRIES: usize = 8;
 /// The lines kept: one in force, and the ones that a reader may still be looking at. That a reader
 /// was overtaken by all of them it sees by their number.
 const LINES: usize = 4;
@@ -65,11 +72,6 @@ impl Numbers {
     }
 }
 
-#[inline]
-fn product(a: u64, b: u64) -> u128 {
-    u128::from(a).wrapping_mul(u128::from(b))
-}
-
 /// The process's clock.
 pub(crate) struct Monotonic {
     counter: quanta::Clock,
@@ -77,8 +79,8 @@ pub(crate) struct Monotonic {
     /// The number of the line in force.
     number: AtomicU64,
     lines: [Line; LINES],
-    /// While the next line is drawn, the counter just before its anchor: readers of the old line
-    /// stand still there, or one who was kept from publishing for a while would send them back.
+    /// While the next line is drawn, the counter at its anchor: readers of the old line stand
+    /// still there, or one who was kept from publishing for a while would send them back.
     limit: AtomicU64,
     /// Held by the one who publishes the next line.
     last: Mutex<Comparison>,
@@ -172,16 +174,24 @@ impl Monotonic {
         if let Ok(mut last) = self.last.try_lock()
             && self.number.load(Ordering::Acquire) == number
         {
-            let next = self.draw(&mut last, line);
-            self.publish(number.wrapping_add(1), next);
+            match self.draw(&mut last, line) {
+                Some(next) => self.publish(number.wrapping_add(1), next),
+                None => self.limit.store(u64::MAX, Ordering::Release),
+            }
         }
     }
 
-    /// The line after `line`. Until it is published, readers stand still where it starts.
-    fn draw(&self, last: &mut Comparison, line: Numbers) -> Numbers {
-        self.limit.store(self.counter.raw(), Ordering::Relaxed);
-        // A reader who has not seen the limit has read the counter by now, before it is read here.
-        fence(Ordering::SeqCst);
+    /// The line after `line`. It starts a little ahead, where readers of `line` stand still until
+    /// it is published, and its own until the counter is there. `None` if this thread was kept from
+    /// saying so in time, several times over.
+    fn draw(&self, last: &mut Comparison, line: Numbers) -> Option<Numbers> {
+        let start = (0..TRIES).find_map(|_| {
+            let start = self.counter.raw().saturating_add(AHEAD);
+            self.limit.store(start, Ordering::Relaxed);
+            // A reader that has not seen the limit has read the counter by now.
+            fence(Ordering::SeqCst);
+            (self.counter.raw() <= start).then_some(start)
+        })?;
         // The system's clock first: delayed between the two, it is found to lag, and a lag of the
         // system's is never made up by a step.
         let elapsed_ns = u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -190,9 +200,9 @@ impl Monotonic {
             elapsed_ns,
             ..*last
         };
-        let (now, next) = next_line(line, *last, now);
+        let (now, next) = next_line(line, *last, now, start);
         *last = now;
-        next
+        Some(next)
     }
 
     fn publish(&self, number: u64, line: Numbers) {
@@ -206,8 +216,15 @@ impl Monotonic {
     }
 }
 
-/// The line after `line`, given the last comparison and a new one, and the new one completed.
-fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, Numbers) {
+/// The line after `line`, from the counter `start` on, given the last comparison and a new one; and
+/// the new one completed.
+fn next_line(
+    line: Numbers,
+    last: Comparison,
+    now: Comparison,
+    start: u64,
+) -> (Comparison, Numbers) {
+    let start_ns = line.at(start);
     let ticks = u128::from(now.counter.saturating_sub(last.counter));
     let nanos = u128::from(now.elapsed_ns.saturating_sub(last.elapsed_ns));
     // Rounded down; a 2^-32 of a nanosecond a tick is a second in a century.
@@ -226,7 +243,7 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
         let offset_ns = now
             .offset_ns
             .saturating_add(here_ns.saturating_sub(system_ns));
-        let next = Numbers::new(now.counter, here_ns.max(system_ns), slope, slope);
+        let next = Numbers::new(start, start_ns.max(system_ns), slope, slope);
         return (
             Comparison {
                 offset_ns,
@@ -247,7 +264,7 @@ fn next_line(line: Numbers, last: Comparison, now: Comparison) -> (Comparison, N
     };
     (
         Comparison { slope, ..now },
-        Numbers::new(now.counter, here_ns, corrected, slope),
+        Numbers::new(start, start_ns, corrected, slope),
     )
 }
 
@@ -323,7 +340,12 @@ mod tests {
             (SECOND, 2 * SECOND),
             (SECOND + 50_000, 2 * SECOND + 100_000),
         ] {
-            let (_, next) = next_line(line(), compared(0, 0), compared(2 * SECOND, compared_ns));
+            let (_, next) = next_line(
+                line(),
+                compared(0, 0),
+                compared(2 * SECOND, compared_ns),
+                2 * SECOND,
+            );
             assert_eq!(next.at(2 * SECOND), 1_001 * SECOND, "no step");
             // The slope is learnt, and the distance taken off within as many ticks again.
             let after = next.at(4 * SECOND);
@@ -337,7 +359,12 @@ mod tests {
     #[test]
     fn a_large_distance_is_taken_off_a_little_at_a_time() {
         for compared_ns in [SECOND / 2, 3 * SECOND / 2] {
-            let (_, next) = next_line(line(), compared(0, 0), compared(2 * SECOND, compared_ns));
+            let (_, next) = next_line(
+                line(),
+                compared(0, 0),
+                compared(2 * SECOND, compared_ns),
+                2 * SECOND,
+            );
             let gained = next.at(4 * SECOND) - next.at(2 * SECOND);
             assert!(gained.abs_diff(SECOND) <= SECOND / 1_024 + 1, "{gained}");
             assert!(gained.abs_diff(SECOND) >= SECOND / 1_024 - 1, "{gained}");
@@ -349,7 +376,12 @@ mod tests {
     #[test]
     fn a_line_is_bent_for_a_second_only() {
         let half = SECOND / 2;
-        let (_, next) = next_line(line(), compared(0, 0), compared(2 * SECOND, half));
+        let (_, next) = next_line(
+            line(),
+            compared(0, 0),
+            compared(2 * SECOND, half),
+            2 * SECOND,
+        );
         let hour = 3_600 * SECOND;
         let gained = next.at(2 * SECOND + 2 * hour) - next.at(2 * SECOND);
         assert!(gained.abs_diff(hour) <= SECOND / 1_024 + 1, "{gained}");
@@ -358,7 +390,7 @@ mod tests {
     #[test]
     fn a_suspended_machine_keeps_the_counters_time() {
         let hour = 3_600 * SECOND;
-        let (now, next) = next_line(line(), compared(0, 0), compared(2 * hour, SECOND));
+        let (now, next) = next_line(line(), compared(0, 0), compared(2 * hour, SECOND), 2 * hour);
         assert_eq!(next.at(2 * hour), 1_000 * SECOND + hour);
         assert_eq!(
             next.slope, SLOPE,
@@ -372,7 +404,7 @@ mod tests {
         let last = compared(5 * SECOND, 2 * SECOND);
         let line = Numbers::new(5 * SECOND, 1_002 * SECOND, SLOPE, SLOPE);
         assert_eq!(line.at(7), 1_002 * SECOND, "stands still until compared");
-        let (_, next) = next_line(line, last, compared(7, 4 * SECOND));
+        let (_, next) = next_line(line, last, compared(7, 4 * SECOND), 7);
         assert_eq!((next.anchor, next.at(7)), (7, 1_004 * SECOND));
     }
 
@@ -415,7 +447,7 @@ mod tests {
     fn readers_stand_still_until_the_next_line_is_published() {
         let clock = Monotonic::new();
         let mut last = *clock.last.lock().unwrap();
-        let next = clock.draw(&mut last, clock.line(0).read());
+        let next = clock.draw(&mut last, clock.line(0).read()).unwrap();
         let until = clock.counter.raw() + 1_000_000;
         while clock.counter.raw() < until {
             std::hint::spin_loop();

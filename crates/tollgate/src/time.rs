@@ -73,6 +73,12 @@ pub(crate) fn duration(nanos: u128) -> Duration {
     }
 }
 
+/// Two factors of 64 bits never leave 128.
+#[inline]
+pub(crate) fn product(a: u64, b: u64) -> u128 {
+    u128::from(a).wrapping_mul(u128::from(b))
+}
+
 /// `n / d`, rounded down; a division by zero, which no validated limit asks for, is 0.
 ///
 /// Most quotients fit 64 bits, where the processor divides several times faster.

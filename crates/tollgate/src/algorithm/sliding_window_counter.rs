@@ -3,7 +3,7 @@
 use core::time::Duration;
 
 use super::{Algorithm, positive, window_ns};
-use crate::time::{div_ceil, div_floor, duration};
+use crate::time::{div_ceil, div_floor, duration, product};
 use crate::{BuildError, Decision};
 
 /// At most `limit` tokens in about every stretch of one window, from two counters: the aligned
@@ -120,10 +120,6 @@ impl SlidingWindowCounters {
         let overlap = self.overlap_for(seen.current, left);
         closes_in.saturating_add(u128::from(self.window_ns.saturating_sub(overlap)))
     }
-}
-
-fn product(a: u64, b: u64) -> u128 {
-    u128::from(a).wrapping_mul(u128::from(b))
 }
 
 impl Algorithm for SlidingWindowCounters {
