@@ -94,9 +94,14 @@ impl Random {
         }
     }
 
-    /// A window algorithm with a window from a nanosecond to a year.
+    /// A window algorithm with a window from a nanosecond to a year and a limit up to 2^40 (of a
+    /// log, which holds every call, up to 2^16).
     pub fn window(&mut self) -> Algorithm {
-        let limit = self.pick(1, &[2, 3, 5, 100]);
+        let limit = match self.below(3) {
+            0 => self.pick(1, &[2, 3, 5, 100]),
+            1 => self.magnitude(1_000),
+            _ => self.magnitude(1 << 40),
+        };
         let window_ns = match self.below(3) {
             0 => self.pick(SECOND, &[1, 7, 60 * SECOND]),
             _ => self.magnitude(YEAR),
@@ -112,7 +117,10 @@ impl Random {
                 window_ns,
                 anchor: Anchor::Aligned,
             },
-            2 => Algorithm::SlidingLog { limit, window_ns },
+            2 => Algorithm::SlidingLog {
+                limit: limit.min(1 << 16),
+                window_ns,
+            },
             _ => Algorithm::SlidingWindowCounter { limit, window_ns },
         }
     }

@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::time::div_floor;
 use crate::{Quota, Rate};
 
 /// Why a limiter was not built: each names the number, its value and its bound.
@@ -67,11 +68,14 @@ impl fmt::Display for BuildError {
                 write!(f, "period of rate {rate} is 0; the least is 1 ns")
             }
             Self::BurstIsZero => f.write_str("burst is 0; the least is 1 token"),
-            Self::QuotaTooLarge { quota } => write!(
-                f,
-                "quota {quota} is too large: with p/q its rate in lowest terms per nanosecond, \
-                 burst x q + p must be below 2^127"
-            ),
+            Self::QuotaTooLarge { quota } => {
+                let (rate, most) = (quota.rate(), largest_burst(quota.rate()));
+                let burst = quota.burst();
+                write!(
+                    f,
+                    "burst is {burst}; at a rate of {rate} the most is {most} tokens"
+                )
+            }
             Self::LimitIsZero => f.write_str("limit is 0; the least is 1 token a window"),
             Self::LimitTooLarge { limit, most } => {
                 write!(
@@ -87,6 +91,13 @@ impl fmt::Display for BuildError {
             Self::IdleIsZero => f.write_str("idle is 0; the least is 1 ns"),
         }
     }
+}
+
+/// The most tokens that are still exact at a rate: with p/q the rate in lowest terms per
+/// nanosecond, burst x q + p stays below 2^127.
+fn largest_burst(rate: Rate) -> u128 {
+    let (p, q) = rate.per_nanosecond();
+    div_floor(((1 << 127) - 1_u128).saturating_sub(u128::from(p)), q)
 }
 
 impl core::error::Error for BuildError {}

@@ -12,7 +12,7 @@
 //!     assert!(limiter.allow("alice"));
 //! }
 //! match limiter.try_acquire("alice", 3) {
-//!     Decision::Allowed { remaining, .. } => unreachable!("{remaining} left"),
+//!     Decision::Allowed { remaining, .. } => println!("200, {remaining} left"),
 //!     refused => println!("429, retry after {:?}", refused.retry_after()), // None: never
 //! }
 //! # Ok::<(), tollgate::BuildError>(())

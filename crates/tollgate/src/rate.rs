@@ -125,7 +125,7 @@ fn greatest_common_divisor(mut a: u128, mut b: u128) -> u128 {
 }
 
 /// Names by which a period is read, the first of each length being the one it is printed with.
-const UNITS: [(&str, u128); 22] = [
+const UNITS: [(&str, u128); 24] = [
     ("day", 86_400_000_000_000),
     ("days", 86_400_000_000_000),
     ("d", 86_400_000_000_000),
@@ -142,9 +142,11 @@ const UNITS: [(&str, u128); 22] = [
     ("seconds", 1_000_000_000),
     ("ms", 1_000_000),
     ("millisecond", 1_000_000),
+    ("milliseconds", 1_000_000),
     ("us", 1_000),
     ("µs", 1_000),
     ("microsecond", 1_000),
+    ("microseconds", 1_000),
     ("ns", 1),
     ("nanosecond", 1),
     ("nanoseconds", 1),
@@ -199,6 +201,8 @@ impl FromStr for Rate {
         if !count.is_empty() && only_zeros(count) {
             return Err(not_positive());
         }
+        // Zeros at the end say nothing, and many of them would not fit a number.
+        let fraction = fraction.trim_end_matches('0');
         let exact = || {
             let count: u128 = if count.is_empty() {
                 1

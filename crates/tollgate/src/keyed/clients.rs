@@ -58,13 +58,16 @@ pub(crate) struct Call {
     pub(crate) now: u64,
 }
 
-/// The most that was done to a shard in one go, while its lock was held.
+/// What was done under one shard's lock in one go: see
+/// [`KeyedLimiter::longest_hold`](crate::KeyedLimiter::most_work).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+#[non_exhaustive]
+pub struct LongestHold {
     /// Positions of the expiry queue that were looked at.
-    pub(crate) positions: usize,
-    /// Tables or queues that were made anew.
-    pub(crate) rebuilds: usize,
+    pub positions: usize,
+    /// Times that the shard's table and queue were made anew: larger, smaller, or the queue alone
+    /// without the positions of clients who were removed.
+    pub rebuilds: usize,
 }
 
 /// The clients of one shard.
@@ -78,8 +81,8 @@ pub(crate) struct Clients<A: Algorithm> {
     /// Nobody here was last seen before this; [`NOBODY`] if nobody can go idle.
     earliest: u64,
     /// Done since time last advanced, which is since the lock was taken; and the most ever done.
-    work: Work,
-    most_work: Work,
+    work: LongestHold,
+    most_work: LongestHold,
 }
 
 impl<A: Algorithm> Clients<A> {
@@ -89,8 +92,8 @@ impl<A: Algorithm> Clients<A> {
             expiry: Expiry::default(),
             latest: 0,
             earliest: NOBODY,
-            work: Work::default(),
-            most_work: Work::default(),
+            work: LongestHold::default(),
+            most_work: LongestHold::default(),
         }
     }
 
@@ -98,7 +101,7 @@ impl<A: Algorithm> Clients<A> {
     /// the lock is taken.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) -> u64 {
-        self.work = Work::default();
+        self.work = LongestHold::default();
         self.latest = self.latest.max(now);
         self.latest
     }
@@ -229,7 +232,7 @@ impl<A: Algorithm> Clients<A> {
         most.rebuilds = most.rebuilds.max(work.rebuilds);
     }
 
-    pub(crate) fn most_work(&self) -> Work {
+    pub(crate) fn longest_hold(&self) -> LongestHold {
         self.most_work
     }
 

@@ -25,6 +25,7 @@ use crate::{
     BuildError, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock, Quota,
     Timestamp, TokenBucket,
 };
+pub use clients::LongestHold;
 use key::Secrets;
 use store::{Idle, Store, StorePlan};
 
@@ -47,12 +48,13 @@ const FEW_CLIENTS: u64 = 4_096;
 /// past call counts, where forgetting changes no answer. There is no background thread, and no lock
 /// is held for long: each call looks at up to two clients that may be due, and only a newcomer to a
 /// full table looks at more, at most 64 under one lock, but at each that may be due before it is
-/// refused. A newcomer is refused ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked and none of them is idle;
-/// nobody is ever forgotten early for it.
+/// refused. A newcomer is refused ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked
+/// and none of them is idle; nobody is ever forgotten early for it.
 ///
 /// All calls may be made from many threads at once. Calls for one client are decided one after the
 /// other, at a time that never runs back; calls for two clients wait on each other for one
-/// decision, or for one shard's table to grow or shrink. No code of yours (`Hash`, [`Clock`]) runs under a lock.
+/// decision, or for one shard's table to grow or shrink. No code of yours (`Hash`, [`Clock`]) runs
+/// under a lock.
 ///
 /// ```
 /// use tollgate::{Decision, KeyedLimiter, Rate};
@@ -173,6 +175,9 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// whichever client it is for. Where threads race, a call is judged at the latest time that
     /// its client's shard has seen.
     ///
+    /// A limiter's calls should all bring their time, or all leave it to the clock: one that reads
+    /// the clock in between (`peek`, `remove`, `len`, `forget_idle`) moves time on to it for good.
+    ///
     /// # Errors
     ///
     /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
@@ -197,7 +202,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     }
 
     /// What remains for a client, without taking anything: as [`try_acquire`](Self::try_acquire)
-    /// with a cost of 0.
+    /// with a cost of 0. Where calls bring their time, look with
+    /// [`try_acquire_at`](Self::try_acquire_at) instead: see there.
     ///
     /// # Panics
     ///
@@ -238,6 +244,32 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     pub fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let now = self.timeline.read();
         self.store.remove(self.secrets.key(key), now)
+    }
+
+    /// The same at a time that the caller brings.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 100)?;
+    /// let now = Timestamp::from_nanos(7);
+    /// assert!(limiter.try_acquire_at("alice", 1, now)?.is_allowed());
+    /// assert!(!limiter.try_acquire_at("alice", 1, now)?.is_allowed());
+    /// assert!(limiter.remove_at("alice", now)?);
+    /// assert!(limiter.try_acquire_at("alice", 1, now)?.is_allowed());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn remove_at<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        now: Timestamp,
+    ) -> Result<bool, ClockWentBackwards> {
+        let now = self.timeline.inject(now)?;
+        Ok(self.store.remove(self.secrets.key(key), now))
     }
 
     /// Clients tracked now: those who are idle are forgotten first.
@@ -325,6 +357,27 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         to_usize(self.store.forget_idle(self.timeline.read()))
     }
 
+    /// The same at a time that the caller brings.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 1)?;
+    /// assert!(limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
+    /// assert!(!limiter.try_acquire_at("bob", 1, Timestamp::from_nanos(0))?.is_allowed());
+    /// assert_eq!(limiter.forget_idle_at(Timestamp::from_nanos(999_999_999))?, 0);
+    /// assert_eq!(limiter.forget_idle_at(Timestamp::from_nanos(1_000_000_000))?, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn forget_idle_at(&self, now: Timestamp) -> Result<usize, ClockWentBackwards> {
+        let now = self.timeline.inject(now)?;
+        Ok(to_usize(self.store.forget_idle(now)))
+    }
+
     /// The most clients that are tracked at a time.
     #[must_use]
     pub fn max_clients(&self) -> usize {
@@ -344,27 +397,13 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         self.store.memory_bytes()
     }
 
-    /// The most work that any call has done under one lock so far: positions of the expiry queue
-    /// looked at, and tables or queues made anew. The first never exceeds 64, the second 1: this
-    /// is here so that a test can hold the limiter to it.
+    /// The most work that any call has done under one lock so far. At most 64 positions are looked
+    /// at and at most one table and its queue made anew: this is here so that a test, or an alert,
+    /// can hold the limiter to it.
     #[must_use]
     pub fn longest_hold(&self) -> LongestHold {
-        let work = self.store.most_work();
-        LongestHold {
-            positions: work.positions,
-            rebuilds: work.rebuilds,
-        }
+        self.store.longest_hold()
     }
-}
-
-/// The most work done under one lock: see [`KeyedLimiter::longest_hold`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LongestHold {
-    /// Positions of the expiry queue looked at; at most 64.
-    pub positions: usize,
-    /// Tables or queues made anew; at most 1.
-    pub rebuilds: usize,
 }
 
 fn to_usize(count: u64) -> usize {
@@ -400,7 +439,25 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     ///
     /// At least the time in which a bucket fills (for windows: by which no past call counts), and
     /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
-    /// client that stays away that long a fresh bucket early.
+    /// client that stays away that long a fresh bucket early. More than 2^64 - 1 ns, which time
+    /// never reaches here, is never.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(1), 100)
+    ///     .idle(Duration::from_secs(60))
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// clock.advance(Duration::from_nanos(59_999_999_999));
+    /// assert!(!limiter.allow("alice"), "known, and this attempt counts too");
+    /// clock.advance(Duration::from_secs(60));
+    /// assert!(limiter.allow("alice"), "forgotten: a fresh bucket");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
     pub fn idle(self, idle: Duration) -> Self {
         // Longer than time can run is never.
         let idle = u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After);
@@ -408,6 +465,21 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     }
 
     /// Never forgets a client: each keeps its place until it is removed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Decision, KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(1), 1)
+    ///     .never_forget()
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// clock.advance(Duration::from_secs(3_600));
+    /// assert_eq!(limiter.try_acquire("bob", 1), Decision::ClientLimit);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
     pub fn never_forget(self) -> Self {
         Self {
             idle: Idle::Never,
@@ -447,6 +519,13 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// # Errors
     ///
     /// A number of the limit that is out of bounds, or a `max_clients` or idle time of zero.
+    ///
+    /// ```
+    /// use tollgate::{BuildError, KeyedLimiter, Rate};
+    ///
+    /// let refused = KeyedLimiter::builder(Rate::per_second(1).burst(1), 0).build();
+    /// assert!(matches!(refused, Err(BuildError::MaxClientsIsZero)));
+    /// ```
     pub fn build(self) -> Result<KeyedLimiter<L, C>, BuildError> {
         let limit = self.limit.validated()?;
         let max_clients = u64::try_from(self.max_clients).unwrap_or(u64::MAX);

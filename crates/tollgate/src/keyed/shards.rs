@@ -14,7 +14,7 @@
 //!   cap, then finds that the floor was not lowered in between: at the second reading, as many
 //!   clients as may be were there, and none was idle.
 
-use super::clients::{Call, Clients, NOBODY, Rules, Who, Work};
+use super::clients::{Call, Clients, LongestHold, NOBODY, Rules, Who};
 use super::key::{Key, Places};
 use crate::algorithm::Algorithm;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -274,6 +274,8 @@ impl<A: Algorithm> Shards<A> {
         let claimed = total
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, raised)
             .is_ok();
+        #[cfg(loom)]
+        assert!(total.load(Ordering::Acquire) <= self.max_clients);
         if undercuts && !claimed {
             shard.earliest.store(NOBODY, Ordering::Release);
         }
@@ -386,10 +388,10 @@ impl<A: Algorithm> Shards<A> {
     }
 
     /// The most that was ever done under one lock.
-    pub(crate) fn most_work(&self) -> Work {
-        let mut most = Work::default();
+    pub(crate) fn longest_hold(&self) -> LongestHold {
+        let mut most = LongestHold::default();
         for shard in self.shards_from(0) {
-            let work = lock(shard.clients).most_work();
+            let work = lock(shard.clients).longest_hold();
             most.positions = most.positions.max(work.positions);
             most.rebuilds = most.rebuilds.max(work.rebuilds);
         }

@@ -2,7 +2,7 @@
 
 use core::fmt::Debug;
 
-use super::clients::{Rules, Work};
+use super::clients::{LongestHold, Rules};
 use super::key::{Key, Places};
 use super::shards::Shards;
 use crate::Decision;
@@ -44,7 +44,7 @@ pub trait Store: Debug + Send + Sync {
     /// Clients tracked once who is idle was forgotten.
     fn len(&self, now: u64) -> u64;
     /// The most that was ever done under one lock.
-    fn most_work(&self) -> Work;
+    fn longest_hold(&self) -> LongestHold;
     /// Bytes on the heap.
     fn memory_bytes(&self) -> usize;
     /// Panics unless the store is in order.
@@ -102,8 +102,8 @@ impl<A: Algorithm> Store for Shards<A> {
         Self::len(self, now)
     }
 
-    fn most_work(&self) -> Work {
-        Self::most_work(self)
+    fn longest_hold(&self) -> LongestHold {
+        Self::longest_hold(self)
     }
 
     fn memory_bytes(&self) -> usize {
@@ -168,8 +168,8 @@ macro_rules! delegate {
                 match self { $(Self::$variant(store) => store.len(now)),+ }
             }
 
-            fn most_work(&self) -> Work {
-                match self { $(Self::$variant(store) => store.most_work()),+ }
+            fn longest_hold(&self) -> LongestHold {
+                match self { $(Self::$variant(store) => store.longest_hold()),+ }
             }
 
             fn memory_bytes(&self) -> usize {

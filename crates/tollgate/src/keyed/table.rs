@@ -121,25 +121,15 @@ impl<S: Clone + Default> Table<S> {
 
     /// Puts a missing client in. Returns whether the table had to grow for it.
     pub(crate) fn insert(&mut self, key: Key, hash: u32, state: S) -> bool {
-        let mut grown = false;
-        if self.is_full() {
+        let mut place = self.place(key, hash).filter(|_| !self.is_full());
+        let grows = place.is_none();
+        if grows {
             self.rebuild(self.capacity.saturating_add(self.capacity >> 2).max(LEAST));
-            grown = true;
+            // Once is enough: a table made anew has two vacant slots behind its last run.
+            place = self.place(key, hash);
         }
-        // A run that reached the last slot: spread it. Each round makes the table larger.
-        let (at, vacant) = loop {
-            let at = match self.find(key, hash) {
-                Found::At(at) | Found::Missing(at) => at,
-            };
-            let run = self.slots.get(at..).unwrap_or_default();
-            let vacant = run.iter().position(|slot| slot.key.is_vacant());
-            match vacant.map(|steps| at.saturating_add(steps)) {
-                Some(vacant) if vacant < self.slots.len().saturating_sub(1) => break (at, vacant),
-                _ => {
-                    self.rebuild(self.capacity.saturating_add(self.capacity >> 2));
-                    grown = true;
-                }
-            }
+        let Some((at, vacant)) = place else {
+            return grows;
         };
         if let Some(run) = self.slots.get_mut(at..=vacant) {
             run.rotate_right(1);
@@ -148,7 +138,17 @@ impl<S: Clone + Default> Table<S> {
             *slot = Slot { key, state };
         }
         self.live = self.live.saturating_add(1);
-        grown
+        grows
+    }
+
+    /// Where a missing client would have to be put, and the vacant slot that ends the run there;
+    /// `None` if that is the last slot, which stays vacant.
+    fn place(&self, key: Key, hash: u32) -> Option<(usize, usize)> {
+        let (Found::At(at) | Found::Missing(at)) = self.find(key, hash);
+        let run = self.slots.get(at..)?;
+        let vacant = run.iter().position(|slot| slot.key.is_vacant())?;
+        let vacant = at.saturating_add(vacant);
+        (vacant < self.slots.len().saturating_sub(1)).then_some((at, vacant))
     }
 
     /// Forgets the client at `at`.
@@ -176,20 +176,22 @@ impl<S: Clone + Default> Table<S> {
     /// Gives memory back when less than a quarter of it is used; an empty table keeps `least`
     /// homes. Returns whether it did.
     pub(crate) fn shrink(&mut self, least: usize) -> bool {
-        let wasteful = self.capacity > least && self.live < self.capacity >> 2;
-        if wasteful {
-            self.rebuild(self.live.saturating_mul(2).max(least));
+        if self.live >= self.capacity >> 2 {
+            return false;
         }
-        wasteful
+        let capacity = match self.live {
+            0 => least,
+            live => live.saturating_mul(2).max(LEAST),
+        };
+        let shrinks = capacity < self.capacity;
+        if shrinks {
+            self.rebuild(capacity);
+        }
+        shrinks
     }
 
-    /// Moves every client to a table of `capacity` homes, from front to back.
+    /// Moves every client to a table of `capacity` homes, from front to back. None only for nobody.
     fn rebuild(&mut self, capacity: usize) {
-        let capacity = if self.live == 0 && capacity == 0 {
-            0
-        } else {
-            capacity.max(LEAST)
-        };
         let old = core::mem::take(&mut self.slots);
         self.capacity = capacity;
         if capacity == 0 {
@@ -212,7 +214,7 @@ impl<S: Clone + Default> Table<S> {
         }
         let len = capacity
             .saturating_add(spare)
-            .max(slots.len().saturating_add(1));
+            .max(slots.len().saturating_add(2));
         slots.resize(len, vacant);
         self.slots = slots;
     }

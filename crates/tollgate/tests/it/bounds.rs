@@ -99,8 +99,8 @@ fn a_quota_builds_up_to_its_bound_and_not_beyond() {
     }
     says(
         Limiter::new(rate(1, u64::MAX).burst(u64::MAX)),
-        "quota 1/18446744073709551615s burst 18446744073709551615 is too large: with p/q its rate \
-         in lowest terms per nanosecond, burst x q + p must be below 2^127",
+        "burst is 18446744073709551615; at a rate of 1/18446744073709551615s the most is \
+         9223372036 tokens",
     );
 }
 
@@ -197,6 +197,9 @@ fn rates_are_read_and_printed() {
         ("0.1/s", "1/10s"),
         ("2.50/min", "25/10min"),
         ("1/60s", "1/min"),
+        ("1/500milliseconds", "1/500ms"),
+        ("1/2 microseconds", "1/2us"),
+        ("1.0000000000000000000000000000000000000000/s", "1/s"),
         ("18446744073709551615/s", "18446744073709551615/s"),
     ] {
         assert_eq!(text.parse::<Rate>().unwrap().to_string(), same, "{text}");
