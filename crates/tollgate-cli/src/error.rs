@@ -6,6 +6,8 @@ use std::io;
 
 use tollgate::{BuildError, ClockWentBackwards, RateError};
 
+use crate::terminal::one_line;
+
 /// Why a command could not do what it was asked. The text names the file or the option; what lies
 /// beneath is the [source](StdError::source).
 #[derive(Debug)]
@@ -61,6 +63,11 @@ impl Error {
             | Self::Trace { .. }
             | Self::Output(_) => 3,
         }
+    }
+
+    /// Tells standard error, on one line. If it is closed, there is nobody to tell.
+    pub(crate) fn note(&self, notes: &mut dyn io::Write) {
+        _ = writeln!(notes, "tollgate: {}", one_line(&self.chain()));
     }
 
     /// This error and what lies beneath it, with colons between.

@@ -33,7 +33,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     match run(&cli, &mut notes) {
         Ok(code) => code,
         Err(error) => {
-            _ = writeln!(notes, "tollgate: {}", one_line(&error.chain()));
+            error.note(&mut notes);
             ExitCode::from(error.exit_code())
         }
     }
@@ -43,13 +43,13 @@ fn run(cli: &Cli, notes: &mut io::Stderr) -> Result<ExitCode, Error> {
     let mut output = Output::new(io::BufWriter::new(io::stdout().lock()));
     let passed = match &cli.command {
         Command::Replay(args) => {
-            replay::run(args, Paint::for_stdout(), &mut output, notes)?;
-            true
+            replay::run(args, Paint::for_stdout(), &mut output, notes).map(|()| true)
         }
-        Command::Trace(args) => trace::run(args, &mut output)?,
+        Command::Trace(args) => trace::run(args, &mut output, notes),
     };
+    // A check that met something broken has printed what it made of the rest.
     output.flush().map_err(Error::Output)?;
-    Ok(if passed {
+    Ok(if passed? {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(1)

@@ -1,8 +1,7 @@
 //! `tollgate trace`: the real limiter on a list of timed calls.
 
 use std::fmt;
-use std::fs::File;
-use std::io::{self, Read as _, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,12 +10,10 @@ use tollgate::{
     AnyLimit, BuildError, Decision, FixedWindow, KeyedLimiter, LeakyBucket, ManualClock, Rate,
     SlidingLog, SlidingWindowCounter, Timestamp, TokenBucket,
 };
-use tollgate_testkit::{Algorithm, Anchor, Answer, Config, Trace, traces_below};
+use tollgate_testkit::{Algorithm, Anchor, Answer, Config, Trace, TraceError, traces_below};
 
 use crate::error::Error;
-
-/// The largest trace file that is read, in bytes: half a million calls.
-const MOST_TRACE_BYTES: u64 = 64 << 20;
+use crate::terminal::one_line;
 
 const AFTER_HELP: &str = "\
 A trace is one limiter, a list of timed calls and, where somebody has said what is right, an answer
@@ -33,7 +30,8 @@ sliding-window-counter (limit, window_ns). \"max_clients\" and \"idle_ns\" bound
 
 The answers are printed one JSON object a line, in the words of \"expect\". With --check each one
 that differs is printed with its file, the number of its call (from 1), what was wanted and what
-was given, and at the end how many traces passed and how many failed.
+was given, and at the end how many traces passed and how many failed. A file that is no trace is
+named, counted as not checked, and does not keep the others from being checked.
 
 Examples:
     tollgate trace one-a-second.json
@@ -58,47 +56,96 @@ pub struct TraceArgs {
 
 /// Runs the command; answers whether no check failed.
 ///
+/// With `check`, what is no trace does not keep the others from being checked: `notes` is told of
+/// it, but for the last, which is the error.
+///
 /// # Errors
 ///
 /// A file that cannot be read, is no trace or describes a limit that cannot be built; a directory
 /// without traces; with `check`, a trace without answers.
-pub fn run(args: &TraceArgs, output: &mut dyn Write) -> Result<bool, Error> {
-    let (mut passed, mut failed) = (0_u64, 0_u64);
+pub fn run(args: &TraceArgs, output: &mut dyn Write, notes: &mut dyn Write) -> Result<bool, Error> {
+    if args.check {
+        return check_all(&args.files, output, notes);
+    }
     for given in &args.files {
-        let files = traces_below(given).map_err(|source| input_error(given, source))?;
-        if files.is_empty() {
-            return Err(trace_error(given, "no *.json below this directory"));
-        }
-        for file in files {
-            let trace = read(&file)?;
-            let answers = answers(&trace).map_err(|source| trace_error(&file, source))?;
-            if !args.check {
-                for answer in answers {
-                    writeln!(output, "{answer}").map_err(Error::Output)?;
-                }
-            } else if trace.expect.len() != answers.len() {
-                return Err(trace_error(&file, "no answers to check: expect is missing"));
-            } else if check(&file, &trace, &answers, output).map_err(Error::Output)? {
-                passed = passed.saturating_add(1);
-            } else {
-                failed = failed.saturating_add(1);
+        for file in files_of(given)? {
+            let (_, answers) = run_one(&file)?;
+            for answer in answers {
+                writeln!(output, "{answer}").map_err(Error::Output)?;
             }
         }
     }
-    if args.check {
-        writeln!(output, "{passed} passed, {failed} failed").map_err(Error::Output)?;
+    Ok(true)
+}
+
+/// Checks every trace that is one, and closes with how many passed and failed, and how many files
+/// or folders could not be checked if there were any.
+fn check_all(
+    all: &[PathBuf],
+    output: &mut dyn Write,
+    notes: &mut dyn Write,
+) -> Result<bool, Error> {
+    let (mut passed, mut failed, mut unchecked) = (0_u64, 0_u64, 0_u64);
+    let mut last = None;
+    for given in all {
+        let (files, error) = match files_of(given) {
+            Ok(files) => (files, None),
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let checks = files.iter().map(|file| check(file, output));
+        for check in error.map(Err).into_iter().chain(checks) {
+            match check {
+                Ok(true) => passed = passed.saturating_add(1),
+                Ok(false) => failed = failed.saturating_add(1),
+                Err(Error::Output(error)) => return Err(Error::Output(error)),
+                Err(error) => {
+                    unchecked = unchecked.saturating_add(1);
+                    if let Some(earlier) = last.replace(error) {
+                        earlier.note(notes);
+                    }
+                }
+            }
+        }
     }
-    Ok(failed == 0)
+    write!(output, "{passed} passed, {failed} failed").map_err(Error::Output)?;
+    if unchecked != 0 {
+        write!(output, ", {unchecked} not checked").map_err(Error::Output)?;
+    }
+    writeln!(output).map_err(Error::Output)?;
+    match last {
+        Some(error) => Err(error),
+        None => Ok(failed == 0),
+    }
+}
+
+/// The traces that an argument names: itself, or those below it.
+fn files_of(given: &Path) -> Result<Vec<PathBuf>, Error> {
+    let files = traces_below(given).map_err(|error| named(error, given))?;
+    if files.is_empty() {
+        return Err(trace_error(given, "no *.json below this directory"));
+    }
+    Ok(files)
+}
+
+fn run_one(file: &Path) -> Result<(Trace, Vec<Answer>), Error> {
+    let trace = Trace::read(file).map_err(|error| named(error, file))?;
+    let answers = answers(&trace).map_err(|source| trace_error(file, source))?;
+    Ok((trace, answers))
 }
 
 /// Prints each answer that is not the one wanted; whether there was none.
-fn check(file: &Path, trace: &Trace, got: &[Answer], output: &mut dyn Write) -> io::Result<bool> {
+fn check(file: &Path, output: &mut dyn Write) -> Result<bool, Error> {
+    let (trace, answers) = run_one(file)?;
+    if trace.expect.len() != answers.len() {
+        return Err(trace_error(file, "no answers to check: expect is missing"));
+    }
     let mut right = true;
-    for (number, (wanted, got)) in (1_u64..).zip(trace.expect.iter().zip(got)) {
+    for (number, (wanted, got)) in (1_u64..).zip(trace.expect.iter().zip(&answers)) {
         if wanted != got {
             right = false;
-            let file = crate::terminal::one_line(&file.display().to_string());
-            writeln!(output, "{file}: call {number}: wanted {wanted}, got {got}")?;
+            let file = one_line(&file.display().to_string());
+            writeln!(output, "{file}: call {number}: wanted {wanted}, got {got}")
+                .map_err(Error::Output)?;
         }
     }
     Ok(right)
@@ -244,26 +291,27 @@ impl std::error::Error for Unanswerable {
     }
 }
 
-fn read(path: &Path) -> Result<Trace, Error> {
-    let failed = |source| input_error(path, source);
-    let mut bytes = Vec::new();
-    let most = MOST_TRACE_BYTES.saturating_add(1);
-    File::open(path)
-        .map_err(failed)?
-        .take(most)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if u64::try_from(bytes.len()).is_ok_and(|length| length > MOST_TRACE_BYTES) {
-        return Err(trace_error(path, "larger than 64 MiB"));
-    }
-    let text = str::from_utf8(&bytes).map_err(|source| trace_error(path, source))?;
-    Trace::parse(text).map_err(|source| trace_error(path, source))
-}
-
-fn input_error(path: &Path, source: io::Error) -> Error {
-    Error::Input {
-        name: path.display().to_string(),
-        source,
+/// The error that names the file or folder once, before what is wrong with it.
+fn named(error: TraceError, given: &Path) -> Error {
+    match error {
+        TraceError::Unreadable { file, source } => Error::Input {
+            name: file.display().to_string(),
+            source,
+        },
+        TraceError::Malformed {
+            file,
+            line_and_column,
+            problem,
+        } => {
+            let file = file.as_deref().unwrap_or(given);
+            let unnamed = TraceError::Malformed {
+                file: None,
+                line_and_column,
+                problem,
+            };
+            trace_error(file, unnamed)
+        }
+        other => trace_error(given, other),
     }
 }
 

@@ -20,9 +20,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TraceError {
-    /// The file cannot be read.
+    /// The file or folder cannot be read.
     Unreadable {
-        /// The file.
+        /// The file or folder.
         file: PathBuf,
         /// What the file system says.
         source: io::Error,
@@ -49,6 +49,15 @@ impl TraceError {
             file: None,
             line_and_column: (line > 0).then_some((line, column)),
             problem: problem.strip_prefix('.').unwrap_or(problem).to_owned(),
+        }
+    }
+
+    /// A problem of the trace as a whole.
+    pub(crate) fn whole(problem: String) -> Self {
+        Self::Malformed {
+            file: None,
+            line_and_column: None,
+            problem,
         }
     }
 

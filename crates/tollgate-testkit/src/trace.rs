@@ -1,13 +1,17 @@
 //! Trace files: one limiter, a list of timed calls, and the right answers.
 
 use std::fmt;
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::json::{List, line, need, no_place_for, object};
 use crate::{Config, TraceError};
+
+/// The largest trace file that is read, in bytes: half a million calls.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// One limiter, a list of timed calls, and the right answers to them.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -95,17 +99,28 @@ impl Trace {
         serde_json::from_str(text).map_err(|error| TraceError::malformed(&error))
     }
 
-    /// Reads a trace from a file.
+    /// Reads a trace from a file of at most 64 MiB.
+    ///
+    /// ```
+    /// use tollgate_testkit::{Trace, traces_dir};
+    ///
+    /// let worked = traces_dir().join("worked");
+    /// assert_eq!(Trace::read(&worked.join("burst-of-one.json"))?.calls.len(), 5);
+    /// assert!(Trace::read(&worked).is_err(), "a folder is no trace");
+    /// # Ok::<(), tollgate_testkit::TraceError>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`Trace::parse`], and then the error names the file; a file that cannot be read.
+    /// As [`Trace::parse`], and then the error names the file; a file that cannot be read, is
+    /// larger, or is not UTF-8.
     pub fn read(path: &Path) -> Result<Self, TraceError> {
-        let text = fs::read_to_string(path).map_err(|source| TraceError::Unreadable {
+        let text = read_text(path).map_err(|source| TraceError::Unreadable {
             file: path.to_owned(),
             source,
         })?;
-        Self::parse(&text).map_err(|error| error.in_file(path))
+        let trace = text.and_then(|text| Self::parse(&text));
+        trace.map_err(|error| error.in_file(path))
     }
 
     /// The text of a trace file, a call and an answer a line: what [`Trace::parse`] reads back.
@@ -119,6 +134,17 @@ impl Trace {
         };
         format!("{{\"name\": {name},\n \"config\": {config},\n \"calls\": {calls}{expect}}}\n")
     }
+}
+
+/// The text of a file that may be one of a trace; no more of it is read than may be.
+fn read_text(path: &Path) -> io::Result<Result<String, TraceError>> {
+    let mut bytes = Vec::new();
+    let most = MOST_BYTES.saturating_add(1);
+    File::open(path)?.take(most).read_to_end(&mut bytes)?;
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MOST_BYTES) {
+        return Ok(Err(TraceError::whole("larger than 64 MiB".to_owned())));
+    }
+    Ok(String::from_utf8(bytes).map_err(|error| TraceError::whole(error.utf8_error().to_string())))
 }
 
 fn lines(items: &[impl Serialize]) -> String {

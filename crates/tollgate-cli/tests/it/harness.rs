@@ -28,9 +28,14 @@ impl Run {
 
     /// The one line on standard error of a run that ended with `code` and printed nothing.
     pub(crate) fn refusal(&self, code: i32) -> &str {
+        self.refusal_after("", code)
+    }
+
+    /// The one line on standard error of a run that ended with `code` after it printed `stdout`.
+    pub(crate) fn refusal_after(&self, stdout: &str, code: i32) -> &str {
         assert_eq!(
             (self.code, self.stdout.as_str()),
-            (Some(code), ""),
+            (Some(code), stdout),
             "{self:?}"
         );
         assert_eq!(self.stderr.lines().count(), 1, "{self:?}");

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
+use tollgate_cli::error::Error;
 use tollgate_testkit::{Answer, Trace, traces_below, traces_dir};
 
 use crate::harness::{command, file, tollgate};
@@ -15,6 +16,9 @@ const ONE_A_SECOND: &str = r#"{"name": "one a second",
  "expect": [{"decision": "allowed", "remaining": 0, "reset_after_ns": 1000000000},
   {"decision": "limited", "remaining": 0, "retry_after_ns": 999999999,
    "reset_after_ns": 999999999}]}"#;
+
+/// What a check of the one thing that is no trace closes with.
+const NOTHING_CHECKED: &str = "0 passed, 0 failed, 1 not checked\n";
 
 fn trace(arguments: &[&str], path: &Path) -> crate::harness::Run {
     tollgate(
@@ -135,7 +139,7 @@ fn what_is_no_trace_is_named_with_what_is_wrong() {
         (
             "bytes",
             b"\xff".to_vec(),
-            "invalid utf-8 sequence of 1 bytes from index 0",
+            "malformed trace: invalid utf-8 sequence of 1 bytes from index 0",
         ),
         (
             "call",
@@ -173,9 +177,9 @@ fn what_is_no_trace_is_named_with_what_is_wrong() {
     ];
     for (name, bytes, why) in table {
         let path = file(&format!("trace/none/{name}.json"), bytes);
-        for arguments in [&[][..], &["--check"]] {
+        for (arguments, printed) in [(&[][..], ""), (&["--check"], NOTHING_CHECKED)] {
             let run = trace(arguments, &path);
-            let line = run.refusal(3);
+            let line = run.refusal_after(printed, 3);
             assert!(
                 line.starts_with(&format!("{}: {why}", path.display())),
                 "{line}"
@@ -194,7 +198,8 @@ fn a_missing_file_or_a_folder_without_traces_is_named() {
     let other = file("trace/without/other.txt", ONE_A_SECOND);
     let folder = other.parent().unwrap();
     let expected = format!("{}: no *.json below this directory", folder.display());
-    assert_eq!(trace(&["--check"], folder).refusal(3), expected);
+    let run = trace(&["--check"], folder);
+    assert_eq!(run.refusal_after(NOTHING_CHECKED, 3), expected);
 }
 
 #[test]
@@ -203,7 +208,75 @@ fn a_trace_without_answers_can_be_run_but_not_checked() {
     let path = file("trace/open.json", format!("{without}}}"));
     assert_eq!(trace(&[], &path).stdout.lines().count(), 2);
     let expected = format!("{}: no answers to check: expect is missing", path.display());
-    assert_eq!(trace(&["--check"], &path).refusal(3), expected);
+    let run = trace(&["--check"], &path);
+    assert_eq!(run.refusal_after(NOTHING_CHECKED, 3), expected);
+}
+
+/// A malformed file used to end the check where it stood, without a word on the others.
+#[test]
+fn what_is_no_trace_does_not_keep_the_others_from_being_checked() {
+    let half = file("trace/mixed/a.json", "{");
+    let without_answers = ONE_A_SECOND.split_once(",\n \"expect\"").unwrap().0;
+    let open = file("trace/mixed/b.json", format!("{without_answers}}}"));
+    file("trace/mixed/c.json", ONE_A_SECOND);
+    let changed = ONE_A_SECOND.replace("\"retry_after_ns\": 999999999", "\"retry_after_ns\": 1");
+    let wrong = file("trace/mixed/d.json", changed);
+    let run = tollgate([
+        "trace",
+        "--check",
+        "no/such/folder",
+        half.parent().unwrap().to_str().unwrap(),
+    ]);
+    assert_eq!(run.code, Some(3), "{run:?}");
+    let lines: Vec<&str> = run.stdout.lines().collect();
+    let [differs, tally] = lines.as_slice() else {
+        panic!("{run:?}");
+    };
+    let call = format!("{}: call 2: wanted ", wrong.display());
+    assert!(differs.starts_with(&call), "{run:?}");
+    assert_eq!(*tally, "1 passed, 1 failed, 3 not checked");
+    let expected = format!(
+        "tollgate: no/such/folder: no such file\n\
+         tollgate: {}: malformed trace: EOF while parsing an object at line 1 column 1\n\
+         tollgate: {}: no answers to check: expect is missing\n",
+        half.display(),
+        open.display()
+    );
+    assert_eq!(run.stderr, expected);
+}
+
+#[test]
+fn a_trace_file_without_an_end_is_not_read_to_it() {
+    let path = file("trace/large.json", "");
+    let large = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    large.set_len((64 << 20) + 1).unwrap();
+    let expected = format!("{}: malformed trace: larger than 64 MiB", path.display());
+    assert_eq!(trace(&[], &path).refusal(3), expected);
+    fs::remove_file(&path).unwrap();
+}
+
+/// Root may read everything, so the error is made by hand where a file cannot be.
+#[cfg(unix)]
+#[test]
+fn a_file_or_folder_that_may_not_be_read_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let secret = file("trace/secret/b/c.json", ONE_A_SECOND);
+    for path in [secret.as_path(), secret.parent().unwrap()] {
+        let name = path.display().to_string();
+        let expected = format!("{name}: permission denied");
+        let source = std::io::ErrorKind::PermissionDenied.into();
+        let error = Error::Input { name, source };
+        assert_eq!((error.chain(), error.exit_code()), (expected.clone(), 3));
+
+        let before = fs::metadata(path).unwrap().permissions();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).unwrap();
+        let is_root = fs::File::open(path).is_ok();
+        let run = trace(&[], secret.parent().unwrap().parent().unwrap());
+        fs::set_permissions(path, before).unwrap();
+        if !is_root {
+            assert_eq!(run.refusal(3), expected);
+        }
+    }
 }
 
 #[test]

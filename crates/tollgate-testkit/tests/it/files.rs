@@ -66,8 +66,56 @@ fn folders_are_searched_eight_deep() {
     assert_eq!(traces_below(&folder).unwrap(), [eighth.join("a.json")]);
     let ninth = eighth.join("9");
     fs::create_dir(&ninth).unwrap();
+    let error = traces_below(&folder).unwrap_err();
     assert_eq!(
-        traces_below(&folder).unwrap_err().to_string(),
-        format!("{}: nested more than 8 folders deep", ninth.display())
+        error.to_string(),
+        format!("{}: cannot be read", ninth.display())
     );
+    let source = error.source().unwrap().to_string();
+    assert_eq!(source, "nested more than 8 folders deep");
+}
+
+/// The error used to say which folder was given, not which one below it could not be read. Root may
+/// read everything: where opening succeeds all the same, there is nothing to refuse.
+#[cfg(unix)]
+#[test]
+fn a_nested_folder_that_may_not_be_read_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = folder("a_nested_folder_that_may_not_be_read_is_named");
+    let nested = folder.join("a/b");
+    fs::create_dir_all(&nested).unwrap();
+    fs::set_permissions(&nested, fs::Permissions::from_mode(0o000)).unwrap();
+    let (may_be_read, found) = (nested.read_dir().is_ok(), traces_below(&folder));
+    fs::set_permissions(&nested, fs::Permissions::from_mode(0o755)).unwrap();
+    if !may_be_read {
+        let expected = format!("{}: cannot be read", nested.display());
+        assert_eq!(found.unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let absent = folder("a_missing_folder_is_named").join("absent");
+    let expected = format!("{}: cannot be read", absent.display());
+    assert_eq!(traces_below(&absent).unwrap_err().to_string(), expected);
+}
+
+#[test]
+fn what_is_too_large_or_no_text_is_named() {
+    let folder = folder("what_is_too_large_or_no_text_is_named");
+    let (large, binary) = (folder.join("large.json"), folder.join("binary.json"));
+    fs::File::create(&large)
+        .unwrap()
+        .set_len((64 << 20) + 1)
+        .unwrap();
+    fs::write(&binary, b"\xff").unwrap();
+    let table = [
+        (large, "larger than 64 MiB"),
+        (binary, "invalid utf-8 sequence of 1 bytes from index 0"),
+    ];
+    for (path, why) in table {
+        let expected = format!("{}: malformed trace: {why}", path.display());
+        assert_eq!(Trace::read(&path).unwrap_err().to_string(), expected);
+        fs::remove_file(&path).unwrap();
+    }
 }
