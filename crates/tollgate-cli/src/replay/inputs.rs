@@ -8,7 +8,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::lines::decoded;
 use crate::error::Error;
-use crate::terminal::one_line;
 
 /// One log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,12 +88,13 @@ pub fn bar(inputs: &[Input]) -> ProgressBar {
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// The names of the inputs as an error shows them: the first, and how many more.
+/// The names of the inputs as an error has them: the first, and how many more. Whoever prints the
+/// error makes it fit for a terminal, as every other.
 #[must_use]
 pub fn names(names: &[String]) -> String {
     match names {
         [] => String::new(),
-        [one] => one_line(one),
-        [first, rest @ ..] => format!("{} and {} more", one_line(first), rest.len()),
+        [one] => one.clone(),
+        [first, rest @ ..] => format!("{first} and {} more", rest.len()),
     }
 }

@@ -61,6 +61,9 @@ pub struct ReplayArgs {
     pub rate: String,
 
     /// The most tokens a client can save up, and what it starts with [default: the rate's tokens]
+    ///
+    /// Without it, 10/min is a burst of 10. A rate with a fraction counts as the least whole tokens
+    /// that make it: 0.25/s is 1/4s, so 1; 2.5/s is 5/2s, so 5.
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     pub burst: Option<String>,
 
@@ -69,6 +72,9 @@ pub struct ReplayArgs {
     pub top: usize,
 
     /// Print one line of JSON
+    ///
+    /// A name or line that is not UTF-8 is written as in the text report: every byte but printable
+    /// ASCII as \xNN, a backslash as two.
     #[arg(long)]
     pub json: bool,
 }
@@ -115,7 +121,7 @@ pub fn run(
 fn quota(args: &ReplayArgs) -> Result<Quota, Error> {
     let rate: Rate = args.rate.parse().map_err(Error::Rate)?;
     let burst = match &args.burst {
-        None => rate.tokens(),
+        None => default_burst(rate, &args.rate),
         Some(value) => {
             let burst = value.parse().ok().filter(|&burst| burst != 0);
             burst.ok_or_else(|| Error::Burst {
@@ -124,6 +130,28 @@ fn quota(args: &ReplayArgs) -> Result<Quota, Error> {
         }
     };
     Ok(rate.burst(burst))
+}
+
+/// The rate's tokens where the text has whole ones; where it has a fraction, those of the fraction
+/// in lowest terms. A fraction is kept as tenths, hundredths and so on in as many periods, and how
+/// it was spelt is not to decide how much a client may save up.
+fn default_burst(rate: Rate, text: &str) -> u64 {
+    // One token in the period as it was written, to see how many of them the rate is kept in.
+    let period = text.split_once('/').map_or("", |(_, period)| period);
+    let written: Option<Rate> = format!("1/{period}").parse().ok();
+    let periods = written.and_then(|one| {
+        let period_ns = rate.period().as_nanos();
+        period_ns.checked_div(one.period().as_nanos())
+    });
+    let (mut a, mut b) = (u128::from(rate.tokens()), periods.unwrap_or(1));
+    // Euclid's algorithm: at most 185 steps for numbers of 128 bits.
+    while b != 0 {
+        (a, b) = (b, a.checked_rem(b).unwrap_or(0));
+    }
+    let lowest = u128::from(rate.tokens()).checked_div(a);
+    lowest
+        .and_then(|tokens| u64::try_from(tokens).ok())
+        .unwrap_or(rate.tokens())
 }
 
 fn read(inputs: &[Input], bar: &ProgressBar, notes: &mut dyn Write) -> Result<Log, Error> {

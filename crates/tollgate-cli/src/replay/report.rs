@@ -183,6 +183,15 @@ fn timestamp(ns: u64) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(ns)).unwrap_or(Timestamp::MAX)
 }
 
+/// Text from a log as JSON can hold it: as it is, or where it is not UTF-8, escaped as in the text
+/// report, so that names which differ in one such byte stay apart.
+fn utf8_or_escaped(text: &[u8]) -> String {
+    match str::from_utf8(text) {
+        Ok(text) => text.to_owned(),
+        Err(_) => escape(text),
+    }
+}
+
 /// The figures as one line of JSON.
 ///
 /// # Errors
@@ -198,10 +207,10 @@ pub fn json(figures: &Figures, names: &[String]) -> io::Result<String> {
         file: name_of(names, shown).to_owned(),
         line: shown.line,
         reason: shown.reason.name(),
-        text: String::from_utf8_lossy(&shown.text).into_owned(),
+        text: utf8_or_escaped(&shown.text),
     };
     let tally = |tally: &Tally| JsonTally {
-        client: String::from_utf8_lossy(&tally.client).into_owned(),
+        client: utf8_or_escaped(&tally.client),
         requests: tally.requests,
         limited: tally.limited,
         longest_wait_ns: tally.longest_wait.as_nanos(),

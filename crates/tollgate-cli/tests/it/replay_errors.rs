@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use tollgate_cli::error::Error;
+
 use crate::harness::{
     command, file, gzip, log, record, tollgate, tollgate_line, tollgate_with_stdin,
 };
@@ -66,9 +68,11 @@ fn a_burst_that_is_none_names_the_option_the_value_and_the_bounds() {
 fn a_quota_that_no_limiter_holds_exactly_names_both() {
     let most = u64::MAX;
     let run = tollgate_line(&format!("replay x --rate 1/{most}s --burst {most}"));
-    let quota = format!("quota 1/{most}s burst {most}");
-    let expected = format!("--rate, --burst: {quota} is too large");
-    assert!(run.refusal(2).starts_with(&expected), "{run:?}");
+    let line = run.refusal(2);
+    assert!(line.starts_with("--rate, --burst: "), "{line}");
+    for given in [format!("1/{most}s"), format!("burst is {most}")] {
+        assert!(line.contains(&given), "{line}");
+    }
 }
 
 #[test]
@@ -124,11 +128,17 @@ fn a_directory_is_no_log() {
     );
 }
 
-/// Root may read everything: where opening succeeds all the same, there is nothing to refuse.
+/// Root may read everything, so the error is made by hand where a file cannot be.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_read_is_named() {
     use std::os::unix::fs::PermissionsExt as _;
+    let name = "secret.log".to_owned();
+    let source = std::io::ErrorKind::PermissionDenied.into();
+    let error = Error::Input { name, source };
+    assert_eq!(error.chain(), "secret.log: permission denied");
+    assert_eq!(error.exit_code(), 3);
+
     let path = file("secret.log", record("a", "21/Jun/2026:23:49:36 +0000"));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     let may_be_read = fs::File::open(&path).is_ok();

@@ -149,10 +149,30 @@ fn top_bounds_the_list_and_only_the_list() {
 #[test]
 fn an_absent_burst_is_the_tokens_of_the_rate() {
     let nasa = log("nasa-1995-head.common.log.gz");
-    for (rate, burst) in [("5/s", 5), ("1/10s", 1), ("100/min", 100)] {
-        let arguments = ["replay", nasa.to_str().unwrap(), "--rate", rate, "--json"];
+    let table = [
+        ("5/s", "5/s", 5),
+        ("5.0/s", "5/s", 5),
+        ("1/10s", "1/10s", 1),
+        ("10/1m", "10/min", 10),
+        ("10/100s", "10/100s", 10),
+        ("100/min", "100/min", 100),
+        // Written with a fraction: its least whole tokens, however it is spelt.
+        ("0.5/s", "5/10s", 1),
+        ("0.50/s", "5/10s", 1),
+        ("0.25/s", "25/100s", 1),
+        ("0.125/s", "125/1000s", 1),
+        ("2.5/s", "25/10s", 5),
+        ("0.3/s", "3/10s", 3),
+        ("1.5/2min", "15/20min", 3),
+    ];
+    for (text, rate, burst) in table {
+        let arguments = ["replay", nasa.to_str().unwrap(), "--rate", text, "--json"];
         let figures = tollgate(arguments).json();
-        assert_eq!(of(&figures, &["rate", "burst"]), json!([rate, burst]));
+        assert_eq!(
+            of(&figures, &["rate", "burst"]),
+            json!([rate, burst]),
+            "{text}"
+        );
     }
 }
 

@@ -119,6 +119,25 @@ fn nothing_from_a_log_moves_the_cursor() {
     assert_eq!(replay(&log, "1/s", "1")["top"][0]["client"], client);
 }
 
+/// As replacement characters, two clients had one name in JSON.
+#[test]
+fn names_that_are_not_utf8_stay_apart_in_json() {
+    let mut log = Vec::new();
+    for client in [&b"a\xff"[..], b"a\xfe", "é".as_bytes()] {
+        let rest = record("", "21/Jun/2026:23:49:36 +0000");
+        log.extend([client, rest.as_bytes()].concat().repeat(2));
+    }
+    log.extend(b"junk \xff\n");
+    let figures = replay(&file("not-utf8.log", log), "1/s", "1");
+    let top = figures["top"].as_array().unwrap();
+    let clients: Vec<&str> = top
+        .iter()
+        .map(|tally| tally["client"].as_str().unwrap())
+        .collect();
+    assert_eq!(clients, [r"a\xFE", r"a\xFF", "é"]);
+    assert_eq!(figures["unreadable_shown"][0]["text"], r"junk \xFF");
+}
+
 #[test]
 fn a_byte_order_mark_is_no_part_of_a_name() {
     let line = record("a", "21/Jun/2026:23:49:36 +0000");
