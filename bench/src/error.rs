@@ -1,6 +1,8 @@
 //! Why a row has no figure.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 /// A row that cannot be measured, or a result that cannot be handed on.
 #[derive(Debug)]
@@ -9,6 +11,11 @@ pub(crate) struct Error(String);
 impl Error {
     pub(crate) fn new(what: impl Into<String>) -> Self {
         Self(what.into())
+    }
+
+    /// What the system says of a file, with its name.
+    pub(crate) fn of_file(path: &Path, error: io::Error) -> Self {
+        Self(format!("{}: {error}", path.display()))
     }
 }
 
@@ -20,8 +27,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
+impl From<io::Error> for Error {
+    fn from(error: io::Error) -> Self {
         Self(error.to_string())
     }
 }

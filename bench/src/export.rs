@@ -1,11 +1,10 @@
 //! One JSON object a row and limiter, a line each.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use serde::Serialize;
 
 use crate::bars::{Against, Met};
-use crate::error::Error;
 use crate::figures::{Figures, Verdict};
 use crate::row::{Limiter, Row, Unit};
 use crate::text;
@@ -37,7 +36,7 @@ struct LineBar {
 }
 
 /// Writes the rows. A peer's line has our ratio to it; our own line has the tightest bar's.
-pub(crate) fn rows(output: &mut impl Write, all: &[Figures]) -> Result<(), Error> {
+pub(crate) fn rows(output: &mut impl Write, all: &[Figures]) -> io::Result<()> {
     for figures in all {
         for name in figures.limiters() {
             let Some(figure) = figures.figure(name) else {

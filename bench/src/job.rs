@@ -61,6 +61,8 @@ pub(crate) fn jobs(bench: Bench, quick: bool) -> Vec<Job> {
                 (full, Limiter::Tollgate),
                 (churn, Limiter::Tollgate),
                 (full, Limiter::Governor),
+                (full, Limiter::GovernorAhash),
+                (full, Limiter::Textbook),
                 (full, Limiter::Baseline),
             ];
             jobs.map(alone).to_vec()

@@ -14,6 +14,7 @@ mod host;
 mod job;
 mod keys;
 mod memory;
+mod output;
 mod peers;
 mod report;
 mod row;

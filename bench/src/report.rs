@@ -209,7 +209,11 @@ acquire: try_acquire, with all that it says used; base and peers: see the line o
 ratio: P1 to P5 and P14 peer/ours; else ours/it; without x our figure itself. Against g governor,
 a governor with ahash, m mutex, o ours (acquire: allow; refused, client_limit: admitted; at the end:
 at the cap). bar: floor/goal of the tightest bar of the row
-P9: cap 1,000,000; full: all places held by active clients (after the first million), churn: each
-newcomer finds one client just gone idle; a stopwatch is in every figure (see base)
-P10: forgetting: all of it; alone: the longest call with nothing beside
+P5: 2 threads only in a full run, with 1,000 and 100,000 clients; no Zipf sequence
+P9: cap 1,000,000, which the peers do not have; full: all places held by active clients (after the
+first million), churn: each newcomer finds one client just gone idle; a stopwatch is in every figure
+(see base). Clocks: ours in full its own, in churn one moved by hand; governor and ahash governor's
+own, mutex the system's
+P10: forgetting: all of it, by forget_idle and by governor's retain_recent; alone: the longest call
+with nothing beside. Clocks: moved by hand, ours and governor's. ahash and mutex are not measured
 ";

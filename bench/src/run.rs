@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum as _;
@@ -10,19 +11,14 @@ use crate::args::Cli;
 use crate::error::Error;
 use crate::figures::Figures;
 use crate::job::{Job, jobs};
+use crate::output::Output;
 use crate::row::{Bench, Sample};
 use crate::{export, host, report};
 
 /// Runs what the command line asks for.
 pub(crate) fn run(cli: &Cli) -> Result<(), Error> {
-    let mut json = match &cli.json {
-        Some(path) => {
-            let unwritable = |error| Error::new(format!("{}: {error}", path.display()));
-            Some(BufWriter::new(File::create(path).map_err(unwritable)?))
-        }
-        None => None,
-    };
-    let mut output = io::stdout().lock();
+    let mut json = cli.json.as_deref().map(Json::create).transpose()?;
+    let mut output = Output::new(io::stdout().lock());
     host::describe(&mut output)?;
     report::header(&mut output)?;
     let mut failed = 0;
@@ -32,18 +28,42 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Error> {
         report::rows(&mut output, &figures)?;
         output.flush()?;
         if let Some(json) = &mut json {
-            export::rows(json, &figures)?;
-            json.flush()?;
+            json.add(&figures)?;
         }
         for failure in &failures {
             _ = writeln!(io::stderr(), "tollgate-bench: {failure}");
         }
         failed += failures.len();
+        if output.is_closed() && json.is_none() {
+            // Nobody is left to measure for.
+            break;
+        }
     }
     report::legend(&mut output, cli.quick)?;
     match failed {
         0 => Ok(()),
         failed => Err(Error::new(format!("could not be measured: {failed} parts"))),
+    }
+}
+
+/// The file that `--json` names.
+struct Json<'a> {
+    path: &'a Path,
+    file: BufWriter<File>,
+}
+
+impl<'a> Json<'a> {
+    fn create(path: &'a Path) -> Result<Self, Error> {
+        let file = File::create(path).map_err(|error| Error::of_file(path, error))?;
+        let file = BufWriter::new(file);
+        Ok(Self { path, file })
+    }
+
+    /// Adds the rows of one bench; what is in the file is there even if a later bench fails.
+    fn add(&mut self, figures: &[Figures]) -> Result<(), Error> {
+        let named = |error| Error::of_file(self.path, error);
+        export::rows(&mut self.file, figures).map_err(named)?;
+        self.file.flush().map_err(named)
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn admitted(bench: Bench, keys: u32, effort: Effort) -> Result<Vec<Sa
     Ok(samples)
 }
 
-/// P5: the same clients, all refused, beside our own admitted calls.
+/// P5: the same clients, all refused, beside our own admitted calls. A quick run has one thread.
 pub(crate) fn refused(effort: Effort) -> Result<Vec<Sample>, Error> {
     let mut entries = vec![Entry::new(Limiter::Tollgate, Call::Allow, Answer::Admitted)];
     entries.extend(with_peers(Answer::Refused));
@@ -54,8 +54,15 @@ pub(crate) fn refused(effort: Effort) -> Result<Vec<Sample>, Error> {
     for keys in [1, 1_000, 100_000, 1_000_000] {
         for name_len in NAME_LENS {
             let dist = if keys == 1 { Dist::Hot } else { Dist::Uniform };
-            let mut set = Set::new(Row::new(Bench::P5, keys, dist, name_len), entries.clone())?;
-            samples.extend(set.measure(dist, 1, effort)?);
+            let threads: &[usize] = match keys {
+                1_000 | 100_000 if !effort.quick => &[1, 2],
+                _ => &[1],
+            };
+            for threads in threads {
+                let row = Row::new(Bench::P5, keys, dist, name_len);
+                let mut set = Set::new(row, entries.clone())?;
+                samples.extend(set.measure(dist, *threads, effort)?);
+            }
         }
     }
     Ok(samples)

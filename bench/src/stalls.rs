@@ -1,5 +1,6 @@
 //! How long a single call can take: a flood of newcomers (P9), and a crowd that leaves (P10).
 
+use std::hash::{BuildHasher, RandomState};
 use std::hint::black_box;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ use crate::error::Error;
 use crate::keys::Name;
 use crate::memory::resident_bytes;
 use crate::peers::governor::{a_second, with_clock};
+use crate::peers::textbook::Textbook;
+use crate::peers::{GENEROUS_A_SECOND, GENEROUS_BURST, Load};
 use crate::row::{Answer, Dist, Limiter, Measure, Row, Sample};
 
 /// Newcomers of the flood; half as many in a quick run.
@@ -82,12 +85,14 @@ fn holds(row: Row, longest: LongestHold) -> [Sample; 2] {
 pub(crate) fn flood(row: Row, name: Limiter) -> Result<Vec<Sample>, Error> {
     let cap = usize::try_from(CAP).unwrap_or(usize::MAX);
     match (name, row.dist) {
-        (Limiter::Governor, _) => {
-            let hasher = std::collections::hash_map::RandomState::new();
-            let limiter = with_clock(a_second(10_000, 1_000_000), hasher, DefaultClock::default());
-            let decide = |name: &Name| limiter.check_key(name.as_string()).is_ok();
-            // It has no cap: every newcomer is taken in, and both rows are set beside that.
-            both(row, name, |row| newcomers(row, row.keys, decide))
+        // The peers have no cap: every newcomer is taken in, and both rows are set beside that.
+        (Limiter::Governor, _) => governors_flood(row, name, RandomState::new()),
+        (Limiter::GovernorAhash, _) => governors_flood(row, name, ahash::RandomState::new()),
+        (Limiter::Textbook, _) => {
+            let limiter = Textbook::new(Load::Generous);
+            both(row, name, |row| {
+                newcomers(row, row.keys, |name| limiter.allow(name))
+            })
         }
         (Limiter::Baseline, _) => both(row, name, |row| {
             newcomers(row, row.keys, |name| !name.as_str().is_empty())
@@ -114,8 +119,18 @@ pub(crate) fn flood(row: Row, name: Limiter) -> Result<Vec<Sample>, Error> {
             tracks(&limiter, cap)?;
             Ok(samples)
         }
-        _ => Err(Error::new(format!("P9: {name:?} is not measured"))),
+        (Limiter::Sweep, _) => Err(Error::new(format!("P9: {name:?} is not measured"))),
     }
+}
+
+fn governors_flood<S>(row: Row, name: Limiter, hasher: S) -> Result<Vec<Sample>, Error>
+where
+    S: BuildHasher + Clone,
+{
+    let quota = a_second(GENEROUS_A_SECOND, GENEROUS_BURST);
+    let limiter = with_clock(quota, hasher, DefaultClock::default());
+    let decide = |name: &Name| limiter.check_key(name.as_string()).is_ok();
+    both(row, name, |row| newcomers(row, row.keys, decide))
 }
 
 fn tracks<C: Clock>(limiter: &KeyedLimiter<TokenBucket, C>, clients: usize) -> Result<(), Error> {
@@ -215,15 +230,12 @@ pub(crate) fn crowd_leaves(row: Row, name: Limiter) -> Result<Vec<Sample>, Error
         Limiter::Governor => {
             let clock = FakeRelativeClock::default();
             let quota = a_second(a_second_of_tokens, a_second_of_tokens);
-            let hasher = std::collections::hash_map::RandomState::new();
-            let limiter = with_clock(quota, hasher, clock.clone());
+            let limiter = with_clock(quota, RandomState::new(), clock.clone());
             let crowd = Crowd {
                 decide: |name: &Name| limiter.check_key(name.as_string()).is_ok(),
                 leave: || clock.advance(away),
-                forget: || {
-                    limiter.retain_recent();
-                    limiter.shrink_to_fit();
-                },
+                // What forgets. Giving memory back is another call of its, which we do not time.
+                forget: || limiter.retain_recent(),
                 tracked: || limiter.len(),
             };
             crowd.samples(row, name)

@@ -14,14 +14,14 @@ struct Bucket {
     refilled: Instant,
 }
 
-struct Textbook {
+pub(crate) struct Textbook {
     a_second: f64,
     burst: f64,
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
 impl Textbook {
-    fn new(load: Load) -> Self {
+    pub(crate) fn new(load: Load) -> Self {
         let (a_second, burst) = match load {
             Load::Generous => (f64::from(GENEROUS_A_SECOND), f64::from(GENEROUS_BURST)),
             Load::Drained => (1.0 / 3_600.0, 1.0),
@@ -33,7 +33,7 @@ impl Textbook {
         }
     }
 
-    fn allow(&self, name: &Name) -> bool {
+    pub(crate) fn allow(&self, name: &Name) -> bool {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let now = wall();
         self.decide(&mut buckets, name, now)
