@@ -9,7 +9,7 @@ mod step;
 mod tidy;
 
 use std::path::PathBuf;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use step::{Report, cargo};
 
@@ -20,14 +20,15 @@ Usage: cargo xtask test [--only LIST] [--heavy]
        cargo xtask tidy
 
 test     runs every test: the crates' own and their documentation's, the examples, the model
-         checker, and tidy. Needs a Rust toolchain and the crates registry, nothing else.
-  --only LIST   only these steps, comma-separated: crates, examples, loom, tidy, and the heavy
-                ones: soak, fuzz, deny
+         checker, the benchmark's, the fuzz targets' seeds, and tidy. Needs a Rust toolchain and the
+         crates registry, nothing else.
+  --only LIST   only these steps, comma-separated: crates, examples, loom, bench, seeds, tidy, and
+                the heavy ones: soak, fuzz, deny
   --heavy       the heavy steps too: soak (properties over twenty times the random limiters), fuzz
                 (each target for a minute), deny (licences and sources of dependencies); installs
                 cargo-fuzz and cargo-deny under target/tools
-tidy     checks what compilers do not: long lines, leftovers, large files, the map in
-         ARCHITECTURE.md
+tidy     checks what compilers do not: long lines, leftovers, large files, the map and the list
+         of crates in ARCHITECTURE.md
 
 Examples:
   cargo xtask test
@@ -36,7 +37,7 @@ Examples:
 
 Exit code: 0 all passed, 1 something failed, 2 wrong use.";
 
-const USUAL: [&str; 4] = ["crates", "examples", "loom", "tidy"];
+const USUAL: [&str; 6] = ["crates", "examples", "loom", "bench", "seeds", "tidy"];
 const HEAVY: [&str; 3] = ["soak", "fuzz", "deny"];
 /// The longest that one fuzz target runs, in seconds.
 const FUZZ_SECS: u32 = 60;
@@ -87,6 +88,9 @@ fn run(steps: &[&'static str]) -> ExitCode {
             "crates" => report.run("crates", &mut cargo(&["test", "--workspace", "--locked"])),
             "examples" => examples(&mut report),
             "loom" => loom(&mut report),
+            // Workspaces of their own: the crates' tests do not reach them.
+            "bench" => report.run("bench", &mut test_in("bench")),
+            "seeds" => report.run("seeds", &mut test_in("fuzz")),
             "tidy" => report.check("tidy", || tidy::problems(&root())),
             "soak" => report.run(
                 "soak",
@@ -113,6 +117,15 @@ fn root() -> PathBuf {
     let mut folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     folder.pop();
     folder
+}
+
+/// The tests of a workspace beside this one.
+fn test_in(folder: &str) -> Command {
+    let mut command = cargo(&["test", "--locked", "--manifest-path"]);
+    command
+        .arg(format!("{folder}/Cargo.toml"))
+        .current_dir(root());
+    command
 }
 
 /// Each example asserts what it shows: running it is the test.
@@ -182,7 +195,7 @@ fn fuzz(report: &mut Report) {
         else {
             continue;
         };
-        let mut command = std::process::Command::new(&fuzzer);
+        let mut command = Command::new(&fuzzer);
         command.current_dir(root()).env("RUSTC_BOOTSTRAP", "1");
         command.args(["fuzz", "run", &name, &format!("fuzz/corpus/{name}")]);
         command.arg(format!("fuzz/seeds/{name}"));
@@ -205,7 +218,7 @@ fn fuzz(report: &mut Report) {
 
 fn deny(report: &mut Report) {
     let deny = tool(report, "cargo-deny", "0.20.2");
-    let mut command = std::process::Command::new(deny);
+    let mut command = Command::new(deny);
     command
         .current_dir(root())
         .args(["check", "bans", "licenses", "sources"]);
