@@ -59,7 +59,7 @@ pub(crate) struct Call {
 }
 
 /// What was done under one shard's lock in one go: see
-/// [`KeyedLimiter::longest_hold`](crate::KeyedLimiter::most_work).
+/// [`KeyedLimiter::longest_hold`](crate::KeyedLimiter::longest_hold).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LongestHold {

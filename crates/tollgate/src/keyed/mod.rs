@@ -48,8 +48,8 @@ const FEW_CLIENTS: u64 = 4_096;
 /// past call counts, where forgetting changes no answer. There is no background thread, and no lock
 /// is held for long: each call looks at up to two clients that may be due, and only a newcomer to a
 /// full table looks at more, at most 64 under one lock, but at each that may be due before it is
-/// refused. A newcomer is refused ([`Decision::ClientLimit`]) only if `max_clients` clients are tracked
-/// and none of them is idle; nobody is ever forgotten early for it.
+/// refused. A newcomer is refused ([`Decision::ClientLimit`]) only if `max_clients` clients are
+/// tracked and none of them is idle; nobody is ever forgotten early for it.
 ///
 /// All calls may be made from many threads at once. Calls for one client are decided one after the
 /// other, at a time that never runs back; calls for two clients wait on each other for one
