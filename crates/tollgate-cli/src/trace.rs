@@ -16,29 +16,33 @@ use crate::error::Error;
 use crate::terminal::one_line;
 
 const AFTER_HELP: &str = "\
-A trace is one limiter, a list of timed calls and, where somebody has said what is right, an answer
-for each. Times and waits are whole nanoseconds:
+A trace is one limiter, a list of timed calls and, where somebody has said what
+is right, an answer for each. Times and waits are whole nanoseconds:
     {\"name\": \"one a second\",
      \"config\": {\"algorithm\": \"token-bucket\",
                 \"rate\": {\"tokens\": 1, \"per_ns\": 1000000000}, \"burst\": 1},
-     \"calls\": [{\"at_ns\": 0, \"client\": \"a\"}, {\"at_ns\": 0, \"client\": \"a\", \"cost\": 1}],
-     \"expect\": [{\"decision\": \"allowed\", \"remaining\": 0, \"reset_after_ns\": 1000000000},
-                {\"decision\": \"limited\", \"remaining\": 0, \"retry_after_ns\": 1000000000,
-                 \"reset_after_ns\": 1000000000}]}
-The other algorithms are leaky-bucket (the same numbers), fixed-window, sliding-log and
-sliding-window-counter (limit, window_ns). \"max_clients\" and \"idle_ns\" bound the clients.
+     \"calls\": [{\"at_ns\": 0, \"client\": \"a\"},
+               {\"at_ns\": 0, \"client\": \"a\", \"cost\": 1}],
+     \"expect\": [{\"decision\": \"allowed\", \"remaining\": 0,
+                 \"reset_after_ns\": 1000000000},
+                {\"decision\": \"limited\", \"remaining\": 0,
+                 \"retry_after_ns\": 1000000000, \"reset_after_ns\": 1000000000}]}
+The other algorithms are leaky-bucket (the same numbers), fixed-window,
+sliding-log and sliding-window-counter (limit, window_ns). \"max_clients\" and
+\"idle_ns\" bound the clients.
 
-The answers are printed one JSON object a line, in the words of \"expect\". With --check each one
-that differs is printed with its file, the number of its call (from 1), what was wanted and what
-was given, and at the end how many traces passed and how many failed. A file that is no trace is
-named, counted as not checked, and does not keep the others from being checked.
+The answers are printed one JSON object a line, in the words of \"expect\". With
+--check each one that differs is printed with its file, the number of its call
+(from 1), what was wanted and what was given, and at the end how many traces
+passed and how many failed. A file that is no trace is named, counted as not
+checked, and does not keep the others from being checked.
 
 Examples:
     tollgate trace one-a-second.json
     tollgate trace --check traces/
 
-Exit codes: 0 the answers were printed or all are right, 1 with --check: one differs,
-2 wrong use, 3 a file that cannot be read or is no trace.";
+Exit codes: 0 the answers were printed or all are right, 1 with --check: one
+differs, 2 wrong use, 3 a file that cannot be read or is no trace.";
 
 /// What `tollgate trace` was asked.
 #[derive(Args, Clone, Debug)]

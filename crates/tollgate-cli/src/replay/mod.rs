@@ -23,26 +23,29 @@ use tally::Trial;
 const AFTER_HELP: &str = "\
 Logs are in the common or combined format, as Apache and nginx write them:
     client ident user [21/Jun/2026:23:49:36 +0200] \"request\" status size ...
-plain or gzip (told by content, not by name). A time without an offset is read as UTC.
+plain or gzip (told by content, not by name). A time without an offset is read
+as UTC.
 
-Each client, the first field as it is, has a bucket of its own and is never forgotten; each
-request takes one token. Records are put in time order first, over all logs together; all those of
-one second arrive at that second.
+Each client, the first field as it is, has a bucket of its own and is never
+forgotten; each request takes one token. Records are put in time order first,
+over all logs together; all those of one second arrive at that second.
 
-Lines that cannot be read are counted by reason, and the first 5 are shown: lines longer than
-64 KiB, client names longer than 1 KiB, times outside 1970 to 2499, records cut short, and lines
-that begin with a space, which continue the one before. They are never fatal; no record at all is.
+Lines that cannot be read are counted by reason, and the first 5 are shown:
+lines longer than 64 KiB, client names longer than 1 KiB, times outside 1970 to
+2499, records cut short, and lines that begin with a space, which continue the
+one before. They are never fatal; no record at all is.
 
-Memory: 16 bytes a record, 24 while records out of order are sorted, and about 200 bytes and the
-name a client.
+Memory: 16 bytes a record, 24 while records out of order are sorted, and about
+200 bytes and the name a client.
 
 Examples:
     tollgate replay access.log --rate 5/s --burst 10
-    tollgate replay access.log.*.gz access.log --rate 100/min --burst 20 --top 50
+    tollgate replay access.log.*.gz access.log --rate 100/min --burst 20
     ssh web1 cat /var/log/nginx/access.log | tollgate replay - --rate 1/s
     tollgate replay access.log --rate 5/s --json | jq .limited_clients
 
-Exit codes: 0 the figures were printed, 2 wrong use, 3 a log that cannot be read or has no record.";
+Exit codes: 0 the figures were printed, 2 wrong use, 3 a log that cannot be read
+or has no record.";
 
 /// What `tollgate replay` was asked.
 #[derive(Args, Clone, Debug)]

@@ -155,6 +155,12 @@ fn help_states_units_bounds_examples_and_exit_codes() {
         for line in run.stdout.lines() {
             assert!(line.chars().count() <= 100, "{line}");
         }
+        // What follows the options is wrapped by hand: a line that a terminal of 80 columns wraps
+        // again leaves scraps.
+        let (_, after) = run.stdout.split_once("-h, --help").unwrap();
+        for line in after.lines().skip(1) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
     }
 }
 
