@@ -18,6 +18,10 @@ pub trait Cell: Debug + Send + Sync {
     fn allow(&self, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
     fn acquire(&self, cost: u64, now: u64) -> Decision;
+    /// The same as `acquire`, and the time at which it was decided.
+    fn charge(&self, cost: u64, now: u64) -> (Decision, u64);
+    /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
+    fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64);
 }
 
 /// One bucket of one algorithm.
@@ -66,13 +70,27 @@ impl<A: Algorithm> Cell for SharedCell<A> {
 
     #[inline]
     fn acquire(&self, cost: u64, now: u64) -> Decision {
+        let (decision, _) = self.charge(cost, now);
+        decision
+    }
+
+    #[inline]
+    fn charge(&self, cost: u64, now: u64) -> (Decision, u64) {
         let burst = self.algorithm.burst();
         if cost > burst {
-            return Decision::TooLarge { burst };
+            return (Decision::TooLarge { burst }, now);
         }
         self.call(cost, now, |algorithm, state, now, admitted| {
-            algorithm.report(state, cost, now, admitted)
+            (algorithm.report(state, cost, now, admitted), now)
         })
+    }
+
+    fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
+        let mut bucket = lock(&self.bucket);
+        let now = bucket.latest.max(now);
+        bucket.latest = now;
+        self.algorithm
+            .refund(&mut bucket.state, tokens, taken_at, now);
     }
 }
 
@@ -114,6 +132,14 @@ macro_rules! delegate {
             #[inline]
             fn acquire(&self, cost: u64, now: u64) -> Decision {
                 match self { $(Self::$variant(cell) => cell.acquire(cost, now)),+ }
+            }
+
+            fn charge(&self, cost: u64, now: u64) -> (Decision, u64) {
+                match self { $(Self::$variant(cell) => cell.charge(cost, now)),+ }
+            }
+
+            fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
+                match self { $(Self::$variant(cell) => cell.refund(tokens, taken_at, now)),+ }
             }
         }
     };

@@ -50,6 +50,7 @@
 
 pub(crate) mod algorithm;
 mod cell;
+mod charge;
 mod clock;
 mod decision;
 mod error;
@@ -67,6 +68,7 @@ pub use algorithm::leaky_bucket::LeakyBucket;
 pub use algorithm::sliding_log::SlidingLog;
 pub use algorithm::sliding_window_counter::SlidingWindowCounter;
 pub use algorithm::token_bucket::TokenBucket;
+pub use charge::Charge;
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use decision::{ClockWentBackwards, Decision};
 pub use error::BuildError;

@@ -3,11 +3,13 @@
 use core::fmt;
 
 use crate::cell::Cell;
+use crate::charge::Issuer;
 use crate::clock::Timeline;
+use crate::keyed::key::Key;
 use crate::limit::sealed::Shapes;
 use crate::{
-    BuildError, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock, Quota,
-    Timestamp, TokenBucket,
+    BuildError, Charge, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock,
+    Quota, Timestamp, TokenBucket,
 };
 
 type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
@@ -32,6 +34,7 @@ type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
 /// ```
 pub struct Limiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
     cell: Single<L>,
+    issuer: Issuer,
     timeline: Timeline<C>,
 }
 
@@ -160,6 +163,78 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         self.try_acquire(0)
     }
 
+    /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, in a way that they can be
+    /// given back: for work that may turn out not to count.
+    ///
+    /// # Errors
+    ///
+    /// Any answer but `Allowed`: nothing was taken.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(2))?;
+    /// let charge = limiter.charge(2).expect("a new bucket has its burst");
+    /// assert_eq!(limiter.charge(1).unwrap_err().remaining(), 0);
+    /// limiter.cancel(charge);
+    /// assert_eq!(limiter.peek().remaining(), 2);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn charge(&self, cost: u64) -> Result<Charge, Decision> {
+        let charged = self.cell.charge(cost, self.timeline.read());
+        self.issuer.charge(Key::VACANT, cost, charged)
+    }
+
+    /// Gives back what was taken, as far as it still counts: a bucket takes in at most its burst,
+    /// a window only what was taken from it. A charge of another limiter changes nothing.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(1))?;
+    /// let charge = limiter.charge(1).expect("a new bucket has its burst");
+    /// assert!(!limiter.allow());
+    /// limiter.cancel(charge);
+    /// assert!(limiter.allow());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn cancel(&self, charge: Charge) {
+        let now = self.timeline.read();
+        if let Some((_, cost, taken_at)) = self.issuer.accept(&charge) {
+            self.cell.refund(cost, Some(taken_at), now);
+        }
+    }
+
+    /// Gives the bucket `tokens`, at most to the burst; a window what was taken from the one that
+    /// is open, a log its latest entries.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(10))?;
+    /// assert!(limiter.try_acquire(10).is_allowed());
+    /// limiter.refund(1);
+    /// assert!(limiter.allow() && !limiter.allow());
+    /// limiter.refund(100);
+    /// assert_eq!(limiter.peek().remaining(), 10);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn refund(&self, tokens: u64) {
+        self.cell.refund(tokens, None, self.timeline.read());
+    }
+
     /// The most tokens that one call can take.
     #[must_use]
     pub fn burst(&self) -> u64 {
@@ -203,6 +278,7 @@ impl<L: Limit, C: Clock> LimiterBuilder<L, C> {
         let cell = self.limit.validated()?.single();
         Ok(Limiter {
             cell,
+            issuer: Issuer::new(),
             timeline: Timeline::new(self.clock),
         })
     }

@@ -53,6 +53,11 @@ impl TokenBucket {
         self.level = self.level(at_ns) - whole(cost);
         self.as_of_ns = at_ns;
     }
+
+    pub(super) fn refund(&mut self, tokens: u64, at_ns: u128) {
+        self.level = self.burst.clone().min(self.level(at_ns) + whole(tokens));
+        self.as_of_ns = at_ns;
+    }
 }
 
 /// A queue that a client's calls stand in until they leave.
@@ -100,6 +105,11 @@ impl LeakyBucket {
 
     pub(super) fn take(&mut self, cost: u64, at_ns: u128) {
         self.backlog = self.backlog(at_ns) + whole(cost);
+        self.as_of_ns = at_ns;
+    }
+
+    pub(super) fn refund(&mut self, tokens: u64, at_ns: u128) {
+        self.backlog = BigRational::zero().max(self.backlog(at_ns) - whole(tokens));
         self.as_of_ns = at_ns;
     }
 }

@@ -115,6 +115,22 @@ impl Model {
         self.len() == 0
     }
 
+    /// Gives a client tokens back, of a call that was admitted at a time or of the latest ones.
+    pub fn refund(&mut self, client: &str, tokens: u64, taken_at_ns: Option<u64>, at_ns: u64) {
+        self.latest_ns = self.latest_ns.max(at_ns);
+        self.sweep();
+        let now_ns = u128::from(self.latest_ns);
+        if let Some(client) = self.clients.get_mut(client) {
+            match &mut client.past {
+                Past::TokenBucket(bucket) => bucket.refund(tokens, now_ns),
+                Past::LeakyBucket(bucket) => bucket.refund(tokens, now_ns),
+                Past::Window(window) => {
+                    window.refund(tokens, taken_at_ns.map(u128::from), now_ns);
+                }
+            }
+        }
+    }
+
     /// Forgets a client at that time, or at the latest one seen if that is later; whether it was
     /// tracked until then.
     pub fn remove(&mut self, client: &str, at_ns: u64) -> bool {

@@ -77,6 +77,35 @@ impl Window {
         self.admitted.push(Admitted { at_ns, cost });
     }
 
+    /// As if so much less had been taken by the calls of that time, or by the latest ones; of the
+    /// window before, nothing is given back for the latter.
+    pub(super) fn refund(&mut self, tokens: u64, taken_at_ns: Option<u128>, at_ns: u128) {
+        let counts = self.counts_at(at_ns);
+        let window = |time_ns: u128| time_ns / self.window_ns;
+        let weighed = self.counting == Counting::Weighed;
+        let mut owed = tokens;
+        for call in self.admitted.iter_mut().rev() {
+            let is_meant = match taken_at_ns {
+                Some(taken_at_ns) => call.at_ns == taken_at_ns,
+                None => !weighed || window(call.at_ns) == window(at_ns),
+            };
+            if is_meant && counts(call) {
+                let given = owed.min(call.cost);
+                call.cost -= given;
+                owed -= given;
+            }
+        }
+        // A call that took nothing was none; but of a window that others use, the first is its
+        // opening. A window of which nothing is used was never opened.
+        let is_used = self
+            .admitted
+            .iter()
+            .any(|call| counts(call) && call.cost > 0);
+        let opens = self.counting == Counting::FromFirst;
+        self.admitted
+            .retain(|call| call.cost > 0 || (opens && is_used));
+    }
+
     fn counted(&self, at_ns: u128) -> Counted {
         let counts = self.counts_at(at_ns);
         let (mut in_full, mut of_previous) = (0, 0);

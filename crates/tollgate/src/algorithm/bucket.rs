@@ -27,6 +27,9 @@ pub trait Level: Copy + Debug + Default + Send + Sync {
     /// `self + given`, which stays at most the capacity.
     fn give(self, given: Self) -> Self;
 
+    /// `self + given`, but at most the capacity.
+    fn give_up_to(self, given: Self, capacity: Self) -> Self;
+
     /// Whole tokens, rounded down; 0 for a debt.
     fn whole(self, q: Self) -> u64;
 
@@ -61,6 +64,16 @@ impl Level for i64 {
     #[inline]
     fn give(self, given: Self) -> Self {
         self.wrapping_add(given)
+    }
+
+    fn give_up_to(self, given: Self, capacity: Self) -> Self {
+        // Both are at most the capacity, and debts are no less than its negative.
+        let room = capacity.wrapping_sub(self);
+        if given < room {
+            self.wrapping_add(given)
+        } else {
+            capacity
+        }
     }
 
     #[inline]
@@ -129,6 +142,15 @@ impl Level for Wide {
     #[inline]
     fn give(self, given: Self) -> Self {
         Self::narrow(self.wide().wrapping_add(given.wide()))
+    }
+
+    fn give_up_to(self, given: Self, capacity: Self) -> Self {
+        let room = capacity.wide().wrapping_sub(self.wide());
+        if given.wide() < room {
+            self.give(given)
+        } else {
+            capacity
+        }
     }
 
     fn whole(self, q: Self) -> u64 {
@@ -269,6 +291,13 @@ impl<V: Level> Algorithm for Bucket<V> {
             last_attempt: now,
         };
         taken.is_some()
+    }
+
+    /// What is added at the last attempt is there at any later time, and what the bucket cannot
+    /// hold is lost at either.
+    fn refund(&self, state: &mut BucketState<V>, tokens: u64, _: Option<u64>, _: u64) {
+        let given = V::of(tokens.min(self.burst), self.q);
+        state.level = state.level.give_up_to(given, self.capacity);
     }
 
     #[inline]

@@ -134,6 +134,13 @@ impl Algorithm for FixedWindows {
         admitted
     }
 
+    fn refund(&self, state: &mut FixedWindowState, tokens: u64, taken_at: Option<u64>, now: u64) {
+        let (opened_at, used) = self.window_at(state, now);
+        if used > 0 && taken_at.is_none_or(|taken_at| taken_at >= opened_at) {
+            state.used = used.saturating_sub(tokens);
+        }
+    }
+
     fn report(&self, state: &FixedWindowState, _: u64, now: u64, admitted: bool) -> Decision {
         let (opened_at, used) = self.window_at(state, now);
         let remaining = self.limit.saturating_sub(used);

@@ -37,6 +37,11 @@ pub trait Algorithm: Clone + Debug + Send + Sync {
     /// `now` becomes the last attempt.
     fn attempt(&self, state: &mut Self::State, cost: u64, now: u64) -> bool;
 
+    /// Gives back `tokens` of a call that was admitted at `taken_at`, or of the latest ones, as far
+    /// as they still count at `now`: at most until nothing counts. No attempt: the client goes idle
+    /// when it would have.
+    fn refund(&self, state: &mut Self::State, tokens: u64, taken_at: Option<u64>, now: u64);
+
     /// The answer to an attempt of `cost` just made at `now`, or, with a cost of 0, to a look.
     fn report(&self, state: &Self::State, cost: u64, now: u64, admitted: bool) -> Decision;
 }

@@ -143,6 +143,34 @@ impl Algorithm for SlidingLogs {
         true
     }
 
+    /// An entry of which nothing is left goes, so entries stay at most as many as tokens.
+    fn refund(&self, state: &mut SlidingLogState, tokens: u64, taken_at: Option<u64>, now: u64) {
+        let of_the_call = |taken_at| {
+            let at = state
+                .entries
+                .binary_search_by_key(&taken_at, |entry| entry.0);
+            at.map_or(0..0, |at| at..at.saturating_add(1))
+        };
+        let range = taken_at.map_or(0..state.entries.len(), of_the_call);
+        let mut owed = tokens;
+        let counted = |at: &u64| self.counts(*at, now);
+        for (_, taken) in state
+            .entries
+            .range_mut(range)
+            .rev()
+            .take_while(|entry| counted(&entry.0))
+        {
+            let given = owed.min(*taken);
+            *taken = taken.saturating_sub(given);
+            owed = owed.saturating_sub(given);
+            state.used = state.used.saturating_sub(given);
+            if owed == 0 {
+                break;
+            }
+        }
+        state.entries.retain(|entry| entry.1 > 0);
+    }
+
     fn report(&self, state: &SlidingLogState, cost: u64, now: u64, admitted: bool) -> Decision {
         let remaining = self.limit.saturating_sub(self.used(state, now));
         let newest = state

@@ -157,6 +157,23 @@ impl Algorithm for SlidingWindowCounters {
         admitted
     }
 
+    fn refund(
+        &self,
+        state: &mut SlidingWindowCounterState,
+        tokens: u64,
+        taken_at: Option<u64>,
+        now: u64,
+    ) {
+        // Counted from the last attempt, which is no earlier than any call that was admitted.
+        let window_of = |time: u64| time.checked_div(self.window_ns).unwrap_or(0);
+        let taken_in = window_of(taken_at.unwrap_or(now));
+        match window_of(state.last_attempt).checked_sub(taken_in) {
+            Some(0) => state.current = state.current.saturating_sub(tokens),
+            Some(1) => state.previous = state.previous.saturating_sub(tokens),
+            _ => {}
+        }
+    }
+
     fn report(
         &self,
         state: &SlidingWindowCounterState,

@@ -140,6 +140,17 @@ impl<A: Algorithm> Clients<A> {
         (!rules.is_idle(A::last_attempt(state), now)).then_some(state)
     }
 
+    /// The same, to be changed other than by an attempt.
+    pub(crate) fn state_mut_at(
+        &mut self,
+        rules: &Rules<A>,
+        at: usize,
+        now: u64,
+    ) -> Option<&mut A::State> {
+        let state = self.table.state_mut(at)?;
+        (!rules.is_idle(A::last_attempt(state), now)).then_some(state)
+    }
+
     /// An attempt by a known client, which starts afresh if it has gone idle. Its entry in the
     /// expiry queue stays where it is: a lower bound.
     #[inline]

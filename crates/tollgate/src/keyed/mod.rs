@@ -3,7 +3,7 @@
 mod clients;
 mod expiry;
 mod fingerprint;
-mod key;
+pub(crate) mod key;
 pub(crate) mod shards;
 pub(crate) mod store;
 mod table;
@@ -19,11 +19,12 @@ use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
 
+use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::limit::sealed::Shapes;
 use crate::{
-    BuildError, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock, Quota,
-    Timestamp, TokenBucket,
+    BuildError, Charge, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock,
+    Quota, Timestamp, TokenBucket,
 };
 pub use clients::LongestHold;
 use key::Secrets;
@@ -72,6 +73,7 @@ const FEW_CLIENTS: u64 = 4_096;
 pub struct KeyedLimiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
     store: Keyed<L>,
     secrets: Secrets,
+    issuer: Issuer,
     max_clients: usize,
     timeline: Timeline<C>,
 }
@@ -221,6 +223,95 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     pub fn peek<K: Hash + ?Sized>(&self, key: &K) -> Decision {
         self.try_acquire(key, 0)
+    }
+
+    /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, in a way that they can be
+    /// given back: for work that may turn out not to count.
+    ///
+    /// # Errors
+    ///
+    /// Any answer but `Allowed`: nothing was taken.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Decision, KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(3), 100)?;
+    /// let charge = limiter.charge("alice", 2).expect("a new client has its burst");
+    /// assert_eq!(charge.decision().remaining(), 1);
+    /// let refused = limiter.charge("alice", 2).unwrap_err();
+    /// assert!(matches!(refused, Decision::Limited { remaining: 1, .. }));
+    /// limiter.cancel(charge);
+    /// assert_eq!(limiter.peek("alice").remaining(), 3);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn charge<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Charge, Decision> {
+        let now = self.timeline.read();
+        let key = self.secrets.key(key);
+        self.issuer
+            .charge(key, cost, self.store.charge(key, cost, now))
+    }
+
+    /// Gives back what was taken, as far as it still counts: a bucket takes in at most its burst,
+    /// a window only what was taken from it. Somebody who was forgotten meanwhile has all of it
+    /// anyway. Does not keep a client from going idle.
+    ///
+    /// A charge of another limiter changes nothing.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{FixedWindow, KeyedLimiter, ManualClock};
+    ///
+    /// let clock = ManualClock::default();
+    /// let window = FixedWindow::new(5, Duration::from_secs(10)).aligned();
+    /// let limiter = KeyedLimiter::builder(window, 100).clock(clock.clone()).build()?;
+    /// let charge = limiter.charge("alice", 5).expect("a new client has its limit");
+    /// assert!(!limiter.allow("alice"));
+    /// clock.advance(Duration::from_secs(10));
+    /// assert!(limiter.allow("alice"));
+    /// limiter.cancel(charge); // of the window before
+    /// assert_eq!(limiter.peek("alice").remaining(), 4);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn cancel(&self, charge: Charge) {
+        let now = self.timeline.read();
+        if let Some((key, cost, taken_at)) = self.issuer.accept(&charge) {
+            self.store.refund(key, cost, Some(taken_at), now);
+        }
+    }
+
+    /// Gives a client `tokens`, whatever they are for: a bucket takes in at most its burst, a
+    /// window what was taken from the one that is open, a log its latest entries. Nothing changes for a client that is not
+    /// tracked, which has all of them. Does not keep a client from going idle.
+    ///
+    /// To give back what one call took, and not into a later window, use
+    /// [`charge`](Self::charge) and [`cancel`](Self::cancel).
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(10), 100)?;
+    /// assert!(limiter.try_acquire("alice", 10).is_allowed());
+    /// limiter.refund("alice", 1);
+    /// assert!(limiter.allow("alice") && !limiter.allow("alice"));
+    /// limiter.refund("alice", 100);
+    /// assert_eq!(limiter.peek("alice").remaining(), 10, "never more than the burst");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn refund<K: Hash + ?Sized>(&self, key: &K, tokens: u64) {
+        let now = self.timeline.read();
+        self.store.refund(self.secrets.key(key), tokens, None, now);
     }
 
     /// Forgets a client, whose next call then starts with a full bucket. Returns whether it was
@@ -547,6 +638,7 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
                 idle,
             }),
             secrets,
+            issuer: Issuer::new(),
             max_clients: self.max_clients,
             timeline: Timeline::new(self.clock),
         })

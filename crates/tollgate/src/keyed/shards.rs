@@ -147,12 +147,8 @@ impl<A: Algorithm> Shards<A> {
         now: u64,
         answer: impl Fn(&A, &A::State, u64, bool) -> R,
     ) -> Option<R> {
-        let hash = self.places.hash(key);
-        let shard = self.shard(self.places.shard(hash))?;
-        let who = Who {
-            key,
-            hash: self.places.in_shard(hash),
-        };
+        let (who, shard) = self.whereabouts(key);
+        let shard = self.shard(shard)?;
         let (mut clients, now) = self.enter(shard, now);
         let call = Call { who, cost, now };
         match clients.find(who) {
@@ -366,18 +362,40 @@ impl<A: Algorithm> Shards<A> {
         self.total.0.load(Ordering::Acquire)
     }
 
-    /// Forgets one client; returns whether it was tracked, and not idle.
-    pub(crate) fn remove(&self, key: Key, now: u64) -> bool {
-        let hash = self.places.hash(key);
-        let Some(shard) = self.shard(self.places.shard(hash)) else {
-            return false;
+    /// Gives tokens back to a client that is tracked and not idle. For anybody else there is
+    /// nothing to give back: it has all its tokens.
+    pub(crate) fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
+        let (who, shard) = self.whereabouts(key);
+        let Some(shard) = self.shard(shard) else {
+            return;
         };
         let mut clients = lock(shard.clients);
         let now = clients.advance(now);
+        if let Some(at) = clients.find(who)
+            && let Some(state) = clients.state_mut_at(&self.rules, at, now)
+        {
+            self.rules.algorithm.refund(state, tokens, taken_at, now);
+        }
+    }
+
+    #[inline]
+    fn whereabouts(&self, key: Key) -> (Who, usize) {
+        let hash = self.places.hash(key);
         let who = Who {
             key,
             hash: self.places.in_shard(hash),
         };
+        (who, self.places.shard(hash))
+    }
+
+    /// Forgets one client; returns whether it was tracked, and not idle.
+    pub(crate) fn remove(&self, key: Key, now: u64) -> bool {
+        let (who, shard) = self.whereabouts(key);
+        let Some(shard) = self.shard(shard) else {
+            return false;
+        };
+        let mut clients = lock(shard.clients);
+        let now = clients.advance(now);
         let Some(at) = clients.find(who) else {
             return false;
         };

@@ -37,6 +37,10 @@ pub trait Store: Debug + Send + Sync {
     fn allow(&self, key: Key, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
     fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision;
+    /// The same as `acquire`, and the time at which it was decided.
+    fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64);
+    /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
+    fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64);
     /// Forgets one client.
     fn remove(&self, key: Key, now: u64) -> bool;
     /// Forgets who is idle.
@@ -80,14 +84,24 @@ impl<A: Algorithm> Store for Shards<A> {
 
     #[inline]
     fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
+        let (decision, _) = self.charge(key, cost, now);
+        decision
+    }
+
+    #[inline]
+    fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64) {
         let burst = self.algorithm().burst();
         if cost > burst {
-            return Decision::TooLarge { burst };
+            return (Decision::TooLarge { burst }, now);
         }
         self.call(key, cost, now, |algorithm, state, now, admitted| {
-            algorithm.report(state, cost, now, admitted)
+            (algorithm.report(state, cost, now, admitted), now)
         })
-        .unwrap_or(Decision::ClientLimit)
+        .unwrap_or((Decision::ClientLimit, now))
+    }
+
+    fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
+        Self::refund(self, key, tokens, taken_at, now);
     }
 
     fn remove(&self, key: Key, now: u64) -> bool {
@@ -154,6 +168,16 @@ macro_rules! delegate {
             #[inline]
             fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
                 match self { $(Self::$variant(store) => store.acquire(key, cost, now)),+ }
+            }
+
+            fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64) {
+                match self { $(Self::$variant(store) => store.charge(key, cost, now)),+ }
+            }
+
+            fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
+                match self {
+                    $(Self::$variant(store) => store.refund(key, tokens, taken_at, now)),+
+                }
             }
 
             fn remove(&self, key: Key, now: u64) -> bool {

@@ -7,5 +7,6 @@ mod bounds;
 mod cases;
 mod harness;
 mod properties;
+mod refunds;
 mod threads;
 mod traces;

@@ -1,0 +1,85 @@
+//! Tokens that were taken, by someone who may give them back.
+
+use core::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::Decision;
+use crate::keyed::key::Key;
+
+/// Tokens that were taken and can be given back, once: to
+/// [`KeyedLimiter::cancel`](crate::KeyedLimiter::cancel) or
+/// [`Limiter::cancel`](crate::Limiter::cancel) of the limiter that they were taken from. Dropped,
+/// they stay taken.
+///
+/// It cannot be copied, so nothing is given back twice; and it knows when it was taken, so nothing
+/// is given back to a window that it was not taken from.
+///
+/// ```
+/// use tollgate::{KeyedLimiter, Rate};
+///
+/// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(2), 100)?;
+/// let charge = limiter.charge("alice", 2).expect("a new client has its burst");
+/// assert!(!limiter.allow("alice"));
+/// limiter.cancel(charge); // what it was for did not happen
+/// assert!(limiter.allow("alice"));
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+pub struct Charge {
+    issuer: u64,
+    key: Key,
+    cost: u64,
+    taken_at: u64,
+    decision: Decision,
+}
+
+impl Charge {
+    /// The answer with which the tokens were taken.
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+}
+
+/// Who hands charges out, and takes back no others.
+pub(crate) struct Issuer(u64);
+
+impl Issuer {
+    pub(crate) fn new() -> Self {
+        /// 2^64 limiters are more than one process builds.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The charge if the decision took something, else the decision.
+    pub(crate) fn charge(
+        &self,
+        key: Key,
+        cost: u64,
+        (decision, taken_at): (Decision, u64),
+    ) -> Result<Charge, Decision> {
+        if !decision.is_allowed() {
+            return Err(decision);
+        }
+        Ok(Charge {
+            issuer: self.0,
+            key,
+            cost,
+            taken_at,
+            decision,
+        })
+    }
+
+    /// Whose the tokens are, how many, and since when; `None` of another limiter's charge.
+    pub(crate) fn accept(&self, charge: &Charge) -> Option<(Key, u64, u64)> {
+        (charge.issuer == self.0).then_some((charge.key, charge.cost, charge.taken_at))
+    }
+}
+
+impl fmt::Debug for Charge {
+    /// How much, and how it was answered; the client stays out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Charge")
+            .field("cost", &self.cost)
+            .field("decision", &self.decision)
+            .finish_non_exhaustive()
+    }
+}

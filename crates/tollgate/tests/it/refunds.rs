@@ -1,0 +1,235 @@
+//! Tokens given back: against the model, and the cases of others.
+
+use std::time::Duration;
+
+use tollgate::{
+    AnyLimit, Charge, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate,
+    SlidingLog, SlidingWindowCounter,
+};
+use tollgate_testkit::{Algorithm, Model, Random};
+
+use crate::harness::{answer, any_limit, at};
+
+/// The default idle time: the least after which no past call counts.
+fn settles_after_ns(algorithm: &Algorithm) -> Option<u64> {
+    match *algorithm {
+        Algorithm::TokenBucket {
+            tokens,
+            per_ns,
+            burst,
+        }
+        | Algorithm::LeakyBucket {
+            tokens,
+            per_ns,
+            burst,
+        } => (u128::from(burst) * u128::from(per_ns))
+            .div_ceil(u128::from(tokens))
+            .try_into()
+            .ok(),
+        Algorithm::FixedWindow { window_ns, .. } | Algorithm::SlidingLog { window_ns, .. } => {
+            Some(window_ns)
+        }
+        Algorithm::SlidingWindowCounter { window_ns, .. } => window_ns.checked_mul(2),
+        ref other => panic!("an algorithm that the test does not know: {other:?}"),
+    }
+}
+
+/// Any interleaving of taking, looking, charging, cancelling, refunding, removing and waiting.
+#[test]
+fn what_is_given_back_is_the_models() {
+    for seed in 0..2_000_u64 {
+        let mut random = Random::new(seed ^ 0x4ef4_0d5e);
+        let mut config = random.config();
+        config.idle_ns = settles_after_ns(&config.algorithm);
+        let most = config.max_clients.unwrap_or(1 << 20);
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(any_limit(&config.algorithm), most as usize)
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        let mut model = Model::new(config.clone());
+        let mut charges: Vec<(String, u64, u64, Charge)> = Vec::new();
+        for (step, made) in random.calls(&config, 80).into_iter().enumerate() {
+            let now_ns = made.at_ns.max(clock_ns(&clock));
+            clock.set(at(now_ns));
+            let told =
+                |what: &str| format!("seed {seed}, step {step}, {what}: {made:?} {config:?}");
+            let name = made.client.as_str();
+            match random.below(8) {
+                0 if !charges.is_empty() => {
+                    let which = random.below(charges.len() as u64) as usize;
+                    let (name, cost, taken_at_ns, charge) = charges.swap_remove(which);
+                    limiter.cancel(charge);
+                    model.refund(&name, cost, Some(taken_at_ns), now_ns);
+                }
+                1 => {
+                    limiter.refund(name, made.cost);
+                    model.refund(name, made.cost, None, now_ns);
+                    // What was given back by the way cannot be told from what was charged.
+                    charges.retain(|charge| charge.0 != name);
+                }
+                2 => {
+                    let removed = limiter.remove(name);
+                    assert_eq!(removed, model.remove(name, now_ns), "{}", told("remove"));
+                    charges.retain(|charge| charge.0 != name);
+                }
+                3 | 4 => {
+                    let wanted = model.call(name, made.cost, now_ns);
+                    let got = match limiter.charge(name, made.cost) {
+                        Ok(charge) => {
+                            let decision = charge.decision();
+                            charges.push((name.to_owned(), made.cost, now_ns, charge));
+                            decision
+                        }
+                        Err(refused) => refused,
+                    };
+                    assert_eq!(answer(Ok(got)), wanted, "{}", told("charge"));
+                }
+                _ => {
+                    let wanted = model.call(name, made.cost, now_ns);
+                    let got = limiter.try_acquire(name, made.cost);
+                    assert_eq!(answer(Ok(got)), wanted, "{}", told("call"));
+                }
+            }
+            if step % 4 == 3 {
+                assert_eq!(limiter.len(), model.len_at(now_ns), "{}", told("len"));
+            }
+        }
+    }
+}
+
+fn clock_ns(clock: &ManualClock) -> u64 {
+    use tollgate::Clock;
+    clock.now().as_nanos()
+}
+
+fn each_limit(limit: u64, window: Duration) -> [AnyLimit; 6] {
+    let rate = Rate::new(limit, window);
+    [
+        rate.burst(limit).into(),
+        LeakyBucket::new(rate.burst(limit)).into(),
+        FixedWindow::new(limit, window).into(),
+        FixedWindow::new(limit, window).aligned().into(),
+        SlidingLog::new(limit, window).into(),
+        SlidingWindowCounter::new(limit, window).into(),
+    ]
+}
+
+/// B30: an outer limit was drained by requests that an inner one refused, since a cancelled take
+/// was compared with a later reading of the clock.
+#[test]
+fn b30_a_cancelled_charge_is_given_back_however_late() {
+    let clock = ManualClock::default();
+    let build = |burst| {
+        let quota = Rate::per_hour(1).burst(burst);
+        Limiter::builder(quota)
+            .clock(clock.clone())
+            .build()
+            .unwrap()
+    };
+    let (owner, key) = (build(10), build(1));
+    assert!(owner.allow() && key.allow());
+    for _ in 0..100 {
+        clock.advance(Duration::from_millis(1));
+        let charge = owner.charge(1).unwrap();
+        assert!(key.charge(1).is_err());
+        clock.advance(Duration::from_micros(1));
+        owner.cancel(charge);
+        assert_eq!(owner.peek().remaining(), 9);
+    }
+}
+
+/// B53: a refund that crossed a window's edge made the count negative.
+#[test]
+fn b53_a_refund_stays_in_the_window_it_was_taken_from() {
+    for others in [2, 0] {
+        let clock = ManualClock::default();
+        let window = FixedWindow::new(5, Duration::from_secs(10)).aligned();
+        let limiter = Limiter::builder(window)
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        clock.set(at(9_000_000_000));
+        let charge = limiter.charge(1).unwrap();
+        clock.set(at(10_500_000_000));
+        assert!((0..others).all(|_| limiter.allow()));
+        clock.set(at(11_000_000_000));
+        limiter.cancel(charge);
+        assert_eq!(limiter.peek().remaining(), 5 - others);
+        let more = (0..10).filter(|_| limiter.allow()).count() as u64;
+        assert_eq!(more, 5 - others);
+    }
+}
+
+/// B100: a negative cost minted tokens above the limit. A cost has no sign here.
+#[test]
+fn b100_a_refund_is_at_most_the_burst_and_a_look_changes_nothing() {
+    let limiter = Limiter::builder(Rate::new(1, Duration::from_secs(6)).burst(10))
+        .clock(ManualClock::default())
+        .build()
+        .unwrap();
+    assert!(limiter.try_acquire(10).is_allowed());
+    limiter.refund(1);
+    assert_eq!(limiter.try_acquire(1).remaining(), 0);
+    limiter.refund(100);
+    for _ in 0..3 {
+        assert_eq!(limiter.peek().remaining(), 10);
+    }
+}
+
+/// bucket4j adds MAX - 1 tokens to 9 of 10: exactly 10.
+#[test]
+fn the_largest_refund_fills_and_no_more() {
+    for limit in each_limit(10, Duration::from_secs(1)) {
+        let limiter = KeyedLimiter::builder(limit, 10)
+            .clock(ManualClock::default())
+            .build()
+            .unwrap();
+        assert!(limiter.try_acquire("alice", 10).is_allowed());
+        limiter.refund("alice", u64::MAX - 1);
+        limiter.refund("alice", u64::MAX);
+        assert_eq!(limiter.peek("alice").remaining(), 10, "{limit:?}");
+        assert_eq!(limiter.peek("alice").reset_after(), Duration::ZERO);
+        assert!(limiter.try_acquire("alice", 10).is_allowed());
+        assert!(!limiter.allow("alice"), "{limit:?}");
+    }
+}
+
+#[test]
+fn a_charge_of_another_limiter_changes_nothing() {
+    let quota = Rate::per_hour(1).burst(2);
+    let keyed = || KeyedLimiter::new(quota, 10).unwrap();
+    let (one, other) = (keyed(), keyed());
+    let charge = one.charge("alice", 2).unwrap();
+    assert!(other.try_acquire("alice", 2).is_allowed());
+    other.cancel(charge);
+    assert!(!other.allow("alice") && !one.allow("alice"));
+    let (one, other) = (Limiter::new(quota).unwrap(), Limiter::new(quota).unwrap());
+    let charge = one.charge(2).unwrap();
+    assert!(other.try_acquire(2).is_allowed());
+    other.cancel(charge);
+    assert!(!other.allow() && !one.allow());
+}
+
+/// Nobody is tracked for a refund, and nobody lives longer by it.
+#[test]
+fn a_refund_tracks_nobody_and_keeps_nobody() {
+    for limit in each_limit(10, Duration::from_secs(1)) {
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(limit, 1)
+            .idle(Duration::from_secs(5))
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        limiter.refund("alice", 3);
+        assert!(limiter.is_empty());
+        let charge = limiter.charge("alice", 10).unwrap();
+        clock.advance(Duration::from_nanos(4_999_999_999));
+        limiter.refund("alice", 1);
+        assert!(!limiter.allow("bob"), "{limit:?}");
+        clock.advance(Duration::from_nanos(1));
+        assert!(limiter.allow("bob"), "{limit:?}");
+        limiter.cancel(charge);
+        assert_eq!(limiter.len(), 1);
+    }
+}
