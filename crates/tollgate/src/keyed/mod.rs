@@ -288,8 +288,9 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     }
 
     /// Gives a client `tokens`, whatever they are for: a bucket takes in at most its burst, a
-    /// window what was taken from the one that is open, a log its latest entries. Nothing changes for a client that is not
-    /// tracked, which has all of them. Does not keep a client from going idle.
+    /// window what was taken from the one that is open, a log its latest entries. Nothing changes
+    /// for a client that is not tracked, which has all of them. Does not keep a client from going
+    /// idle.
     ///
     /// To give back what one call took, and not into a later window, use
     /// [`charge`](Self::charge) and [`cancel`](Self::cancel).
