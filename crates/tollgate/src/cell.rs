@@ -18,6 +18,8 @@ pub trait Cell: Debug + Send + Sync {
     fn allow(&self, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
     fn acquire(&self, cost: u64, now: u64) -> Decision;
+    /// Takes as many tokens as there are, up to `most`, which is at least 1; returns how many.
+    fn acquire_up_to(&self, most: u64, now: u64) -> u64;
     /// The same as `acquire`, and the time at which it was decided.
     fn charge(&self, cost: u64, now: u64) -> (Decision, u64);
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
@@ -48,13 +50,13 @@ impl<A: Algorithm> SharedCell<A> {
         }
     }
 
+    /// Acts on the bucket's state at the call's time: `now`, or the latest decided at.
     #[inline]
-    fn call<R>(&self, cost: u64, now: u64, answer: impl Fn(&A, &A::State, u64, bool) -> R) -> R {
+    fn act<R>(&self, now: u64, act: impl Fn(&A, &mut A::State, u64) -> R) -> R {
         let mut bucket = lock(&self.bucket);
         let now = bucket.latest.max(now);
         bucket.latest = now;
-        let admitted = cost == 0 || self.algorithm.attempt(&mut bucket.state, cost, now);
-        answer(&self.algorithm, &bucket.state, now, admitted)
+        act(&self.algorithm, &mut bucket.state, now)
     }
 }
 
@@ -65,7 +67,9 @@ impl<A: Algorithm> Cell for SharedCell<A> {
 
     #[inline]
     fn allow(&self, now: u64) -> bool {
-        self.call(1, now, |_, _, _, admitted| admitted)
+        self.act(now, |algorithm, state, now| {
+            algorithm.attempt(state, 1, now)
+        })
     }
 
     #[inline]
@@ -80,17 +84,22 @@ impl<A: Algorithm> Cell for SharedCell<A> {
         if cost > burst {
             return (Decision::TooLarge { burst }, now);
         }
-        self.call(cost, now, |algorithm, state, now, admitted| {
+        self.act(now, |algorithm, state, now| {
+            let admitted = cost == 0 || algorithm.attempt(state, cost, now);
             (algorithm.report(state, cost, now, admitted), now)
         })
     }
 
+    fn acquire_up_to(&self, most: u64, now: u64) -> u64 {
+        self.act(now, |algorithm, state, now| {
+            algorithm.attempt_up_to(state, most, now)
+        })
+    }
+
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
-        let mut bucket = lock(&self.bucket);
-        let now = bucket.latest.max(now);
-        bucket.latest = now;
-        self.algorithm
-            .refund(&mut bucket.state, tokens, taken_at, now);
+        self.act(now, |algorithm, state, now| {
+            algorithm.refund(state, tokens, taken_at, now);
+        });
     }
 }
 
@@ -132,6 +141,10 @@ macro_rules! delegate {
             #[inline]
             fn acquire(&self, cost: u64, now: u64) -> Decision {
                 match self { $(Self::$variant(cell) => cell.acquire(cost, now)),+ }
+            }
+
+            fn acquire_up_to(&self, most: u64, now: u64) -> u64 {
+                match self { $(Self::$variant(cell) => cell.acquire_up_to(most, now)),+ }
             }
 
             fn charge(&self, cost: u64, now: u64) -> (Decision, u64) {

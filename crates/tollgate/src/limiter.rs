@@ -163,6 +163,33 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         self.try_acquire(0)
     }
 
+    /// Takes as many tokens as there are, up to `most`: for work that can be cut to size. Returns
+    /// how many, which is 0 if none are there.
+    ///
+    /// Counts as an attempt even if it takes nothing, but for a `most` of 0.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(5))?;
+    /// assert_eq!(limiter.acquire_up_to(3), 3);
+    /// assert_eq!(limiter.acquire_up_to(3), 2);
+    /// assert_eq!(limiter.acquire_up_to(3), 0);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use = "tokens taken and not used limit nobody else"]
+    pub fn acquire_up_to(&self, most: u64) -> u64 {
+        let now = self.timeline.read();
+        if most == 0 {
+            return 0;
+        }
+        self.cell.acquire_up_to(most, now)
+    }
+
     /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, in a way that they can be
     /// given back: for work that may turn out not to count.
     ///

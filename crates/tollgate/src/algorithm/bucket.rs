@@ -293,6 +293,11 @@ impl<V: Level> Algorithm for Bucket<V> {
         taken.is_some()
     }
 
+    #[inline]
+    fn remaining(&self, state: &BucketState<V>, now: u64) -> u64 {
+        self.level_at(state, now).whole(self.q)
+    }
+
     /// What is added at the last attempt is there at any later time, and what the bucket cannot
     /// hold is lost at either.
     fn refund(&self, state: &mut BucketState<V>, tokens: u64, _: Option<u64>, _: u64) {

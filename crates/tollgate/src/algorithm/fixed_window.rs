@@ -134,6 +134,11 @@ impl Algorithm for FixedWindows {
         admitted
     }
 
+    fn remaining(&self, state: &FixedWindowState, now: u64) -> u64 {
+        let (_, used) = self.window_at(state, now);
+        self.limit.saturating_sub(used)
+    }
+
     fn refund(&self, state: &mut FixedWindowState, tokens: u64, taken_at: Option<u64>, now: u64) {
         let (opened_at, used) = self.window_at(state, now);
         if used > 0 && taken_at.is_none_or(|taken_at| taken_at >= opened_at) {

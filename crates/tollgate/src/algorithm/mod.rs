@@ -37,6 +37,20 @@ pub trait Algorithm: Clone + Debug + Send + Sync {
     /// `now` becomes the last attempt.
     fn attempt(&self, state: &mut Self::State, cost: u64, now: u64) -> bool;
 
+    /// Whole tokens that a call at `now` could take, rounded down.
+    fn remaining(&self, state: &Self::State, now: u64) -> u64;
+
+    /// Takes as many tokens as there are, up to `most` (at least 1); returns how many. An attempt
+    /// also if there are none.
+    fn attempt_up_to(&self, state: &mut Self::State, most: u64, now: u64) -> u64 {
+        let cost = self.remaining(state, now).min(most).max(1);
+        if self.attempt(state, cost, now) {
+            cost
+        } else {
+            0
+        }
+    }
+
     /// Gives back `tokens` of a call that was admitted at `taken_at`, or of the latest ones, as far
     /// as they still count at `now`: at most until nothing counts. No attempt: the client goes idle
     /// when it would have.

@@ -143,6 +143,10 @@ impl Algorithm for SlidingLogs {
         true
     }
 
+    fn remaining(&self, state: &SlidingLogState, now: u64) -> u64 {
+        self.limit.saturating_sub(self.used(state, now))
+    }
+
     /// An entry of which nothing is left goes, so entries stay at most as many as tokens.
     fn refund(&self, state: &mut SlidingLogState, tokens: u64, taken_at: Option<u64>, now: u64) {
         let of_the_call = |taken_at| {
@@ -172,7 +176,7 @@ impl Algorithm for SlidingLogs {
     }
 
     fn report(&self, state: &SlidingLogState, cost: u64, now: u64, admitted: bool) -> Decision {
-        let remaining = self.limit.saturating_sub(self.used(state, now));
+        let remaining = self.remaining(state, now);
         let newest = state
             .entries
             .back()

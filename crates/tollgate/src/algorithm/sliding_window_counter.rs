@@ -97,6 +97,17 @@ impl SlidingWindowCounters {
         })
     }
 
+    /// Whole tokens left.
+    fn left(&self, seen: &Seen) -> u64 {
+        let window_ns = u128::from(self.window_ns);
+        // The weighed part rounds up, so that what remains rounds down.
+        let weighed = div_ceil(product(seen.previous, seen.closes_in), window_ns);
+        let weighed = u64::try_from(weighed).unwrap_or(self.limit);
+        self.limit
+            .saturating_sub(seen.current)
+            .saturating_sub(weighed)
+    }
+
     /// The largest time to the current window's end at which `counted` calls of the window before
     /// it weigh at most `left`.
     fn overlap_for(&self, counted: u64, left: u64) -> u64 {
@@ -157,6 +168,10 @@ impl Algorithm for SlidingWindowCounters {
         admitted
     }
 
+    fn remaining(&self, state: &SlidingWindowCounterState, now: u64) -> u64 {
+        self.left(&self.seen_at(state, now))
+    }
+
     fn refund(
         &self,
         state: &mut SlidingWindowCounterState,
@@ -183,13 +198,7 @@ impl Algorithm for SlidingWindowCounters {
     ) -> Decision {
         let seen = self.seen_at(state, now);
         let window_ns = u128::from(self.window_ns);
-        // The weighed part rounds up, so that what remains rounds down.
-        let weighed = div_ceil(product(seen.previous, seen.closes_in), window_ns);
-        let weighed = u64::try_from(weighed).unwrap_or(self.limit);
-        let remaining = self
-            .limit
-            .saturating_sub(seen.current)
-            .saturating_sub(weighed);
+        let remaining = self.left(&seen);
         let reset_after = match (seen.current, seen.previous) {
             (0, 0) => 0,
             (0, _) => u128::from(seen.closes_in),

@@ -48,16 +48,6 @@ pub(crate) struct Who {
     pub(crate) hash: u32,
 }
 
-/// One call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
-    pub(crate) who: Who,
-    /// At most the burst; 0 looks.
-    pub(crate) cost: u64,
-    /// The time it is judged at.
-    pub(crate) now: u64,
-}
-
 /// What was done under one shard's lock in one go: see
 /// [`KeyedLimiter::longest_hold`](crate::KeyedLimiter::longest_hold).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,16 +148,14 @@ impl<A: Algorithm> Clients<A> {
         &mut self,
         rules: &Rules<A>,
         at: usize,
-        call: Call,
-        answer: impl Fn(&A, &A::State, bool) -> R,
+        now: u64,
+        act: impl Fn(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
-        let Call { cost, now, .. } = call;
         let state = self.table.state_mut(at)?;
         if rules.is_idle(A::last_attempt(state), now) {
             *state = rules.algorithm.fresh(now);
         }
-        let admitted = rules.algorithm.attempt(state, cost, now);
-        Some(answer(&rules.algorithm, state, admitted))
+        Some(act(&rules.algorithm, state, now))
     }
 
     /// Takes in a client that is not here, last seen now.

@@ -225,6 +225,34 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         self.try_acquire(key, 0)
     }
 
+    /// Takes as many tokens as there are, up to `most`: for work that can be cut to size. Returns
+    /// how many, which is 0 if none are there, or if the client is new and as many as may be
+    /// are tracked.
+    ///
+    /// Counts as an attempt even if it takes nothing, but for a `most` of 0.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(5), 100)?;
+    /// assert_eq!(limiter.acquire_up_to("alice", 3), 3);
+    /// assert_eq!(limiter.acquire_up_to("alice", 3), 2);
+    /// assert_eq!(limiter.acquire_up_to("alice", 3), 0);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use = "tokens taken and not used limit nobody else"]
+    pub fn acquire_up_to<K: Hash + ?Sized>(&self, key: &K, most: u64) -> u64 {
+        let now = self.timeline.read();
+        if most == 0 {
+            return 0;
+        }
+        self.store.acquire_up_to(self.secrets.key(key), most, now)
+    }
+
     /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, in a way that they can be
     /// given back: for work that may turn out not to count.
     ///

@@ -14,7 +14,7 @@
 //!   cap, then finds that the floor was not lowered in between: at the second reading, as many
 //!   clients as may be were there, and none was idle.
 
-use super::clients::{Call, Clients, LongestHold, NOBODY, Rules, Who};
+use super::clients::{Clients, LongestHold, NOBODY, Rules, Who};
 use super::key::{Key, Places};
 use crate::algorithm::Algorithm;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -137,35 +137,41 @@ impl<A: Algorithm> Shards<A> {
         &self.rules.algorithm
     }
 
-    /// Judges one call, at `now` or the latest time that the client's shard has seen, if that is
-    /// later. `None` is the client limit. `cost` is at most the burst; 0 looks.
+    /// Makes an attempt: `act` brings a client's state to the call's time, which is `now` or the
+    /// latest that its shard has seen, if that is later. `None` is the client limit.
     #[inline]
-    pub(crate) fn call<R>(
+    pub(crate) fn attempt<R>(
         &self,
         key: Key,
-        cost: u64,
         now: u64,
-        answer: impl Fn(&A, &A::State, u64, bool) -> R,
+        act: impl Fn(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
         let (who, shard) = self.whereabouts(key);
         let shard = self.shard(shard)?;
         let (mut clients, now) = self.enter(shard, now);
-        let call = Call { who, cost, now };
         match clients.find(who) {
-            Some(at) if cost > 0 => {
-                clients.attempt(&self.rules, at, call, |algorithm, state, admitted| {
-                    answer(algorithm, state, now, admitted)
-                })
-            }
-            Some(at) => {
-                let algorithm = &self.rules.algorithm;
-                Some(match clients.state_at(&self.rules, at, now) {
-                    Some(state) => answer(algorithm, state, now, true),
-                    None => answer(algorithm, &algorithm.fresh(now), now, true),
-                })
-            }
-            None => self.call_of_a_newcomer(shard, clients, call, answer),
+            Some(at) => clients.attempt(&self.rules, at, now, act),
+            None => self.attempt_of_a_newcomer(shard, clients, (who, now), act),
         }
+    }
+
+    /// Looks at a client, which changes nothing for it and tracks nobody.
+    pub(crate) fn look<R>(
+        &self,
+        key: Key,
+        now: u64,
+        answer: impl Fn(&A, &A::State, u64) -> R,
+    ) -> Option<R> {
+        let (who, shard) = self.whereabouts(key);
+        let (clients, now) = self.enter(self.shard(shard)?, now);
+        let algorithm = &self.rules.algorithm;
+        let known = clients.find(who);
+        Some(
+            match known.and_then(|at| clients.state_at(&self.rules, at, now)) {
+                Some(state) => answer(algorithm, state, now),
+                None => answer(algorithm, &algorithm.fresh(now), now),
+            },
+        )
     }
 
     #[inline]
@@ -188,31 +194,24 @@ impl<A: Algorithm> Shards<A> {
         (clients, now)
     }
 
-    /// The same for a client that is not in its shard, once the shard was entered.
+    /// An attempt by a client that is not in its shard, once the shard was entered.
     #[inline(never)]
-    fn call_of_a_newcomer<'a, R>(
+    fn attempt_of_a_newcomer<'a, R>(
         &'a self,
         shard: Shard<'a, A>,
         mut clients: MutexGuard<'a, Clients<A>>,
-        mut call: Call,
-        answer: impl Fn(&A, &A::State, u64, bool) -> R,
+        (who, mut now): (Who, u64),
+        act: impl Fn(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
         let algorithm = &self.rules.algorithm;
         loop {
-            let Call { who, cost, now } = call;
             if let Some(at) = clients.find(who) {
                 // Another thread brought it in while this one searched for room.
-                return clients.attempt(&self.rules, at, call, |_, state, admitted| {
-                    answer(algorithm, state, now, admitted)
-                });
-            }
-            let mut state = algorithm.fresh(now);
-            if cost == 0 {
-                return Some(answer(algorithm, &state, now, true));
+                return clients.attempt(&self.rules, at, now, act);
             }
             if self.claim_place(shard, &clients, now) {
-                let admitted = algorithm.attempt(&mut state, cost, now);
-                let answer = answer(algorithm, &state, now, admitted);
+                let mut state = algorithm.fresh(now);
+                let answer = act(algorithm, &mut state, now);
                 clients.insert(&self.rules, who, state);
                 self.publish(shard, &clients, 0);
                 return Some(answer);
@@ -222,7 +221,7 @@ impl<A: Algorithm> Shards<A> {
                 return None;
             }
             self.make_room(now);
-            (clients, call.now) = self.enter(shard, now);
+            (clients, now) = self.enter(shard, now);
         }
     }
 

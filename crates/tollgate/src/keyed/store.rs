@@ -37,6 +37,8 @@ pub trait Store: Debug + Send + Sync {
     fn allow(&self, key: Key, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
     fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision;
+    /// Takes as many tokens as there are, up to `most`, which is at least 1; returns how many.
+    fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64;
     /// The same as `acquire`, and the time at which it was decided.
     fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64);
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
@@ -78,8 +80,10 @@ impl<A: Algorithm> Store for Shards<A> {
 
     #[inline]
     fn allow(&self, key: Key, now: u64) -> bool {
-        self.call(key, 1, now, |_, _, _, admitted| admitted)
-            .unwrap_or(false)
+        self.attempt(key, now, |algorithm, state, now| {
+            algorithm.attempt(state, 1, now)
+        })
+        .unwrap_or(false)
     }
 
     #[inline]
@@ -94,10 +98,24 @@ impl<A: Algorithm> Store for Shards<A> {
         if cost > burst {
             return (Decision::TooLarge { burst }, now);
         }
-        self.call(key, cost, now, |algorithm, state, now, admitted| {
-            (algorithm.report(state, cost, now, admitted), now)
+        let answered = if cost == 0 {
+            self.look(key, now, |algorithm, state, now| {
+                (algorithm.report(state, 0, now, true), now)
+            })
+        } else {
+            self.attempt(key, now, |algorithm, state, now| {
+                let admitted = algorithm.attempt(state, cost, now);
+                (algorithm.report(state, cost, now, admitted), now)
+            })
+        };
+        answered.unwrap_or((Decision::ClientLimit, now))
+    }
+
+    fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64 {
+        self.attempt(key, now, |algorithm, state, now| {
+            algorithm.attempt_up_to(state, most, now)
         })
-        .unwrap_or((Decision::ClientLimit, now))
+        .unwrap_or(0)
     }
 
     fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
@@ -168,6 +186,10 @@ macro_rules! delegate {
             #[inline]
             fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
                 match self { $(Self::$variant(store) => store.acquire(key, cost, now)),+ }
+            }
+
+            fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64 {
+                match self { $(Self::$variant(store) => store.acquire_up_to(key, most, now)),+ }
             }
 
             fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64) {

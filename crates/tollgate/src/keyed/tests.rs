@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tollgate_testkit::{Answer, Random};
 
-use super::clients::{Call, Clients, Rules, Who};
+use super::clients::{Clients, Rules, Who};
 use super::key::Secrets;
 use super::*;
 use crate::algorithm::Algorithm;
@@ -85,16 +85,12 @@ fn a_shard_holds_what_a_map_holds() {
                 3 => clients.shrink(random.one_in(2)),
                 _ => {
                     match found {
-                        Some(at) => drop(clients.attempt(
-                            &rules,
-                            at,
-                            Call {
-                                who: Who { key, hash },
-                                cost: 1,
-                                now,
-                            },
-                            |_, _, _| (),
-                        )),
+                        Some(at) => {
+                            let act = |bucket: &Bucket<i64>, state: &mut _, now| {
+                                bucket.attempt(state, 1, now)
+                            };
+                            clients.attempt(&rules, at, now, act);
+                        }
                         None => {
                             clients.insert(&rules, Who { key, hash }, rules.algorithm.fresh(now));
                         }

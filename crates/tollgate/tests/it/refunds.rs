@@ -6,7 +6,7 @@ use tollgate::{
     AnyLimit, Charge, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate,
     SlidingLog, SlidingWindowCounter,
 };
-use tollgate_testkit::{Algorithm, Model, Random};
+use tollgate_testkit::{Algorithm, Answer, Model, Random};
 
 use crate::harness::{answer, any_limit, at};
 
@@ -34,7 +34,7 @@ fn settles_after_ns(algorithm: &Algorithm) -> Option<u64> {
     }
 }
 
-/// Any interleaving of taking, looking, charging, cancelling, refunding, removing and waiting.
+/// Any interleaving of taking, taking what there is, looking, charging, cancelling, refunding, removing and waiting.
 #[test]
 fn what_is_given_back_is_the_models() {
     for seed in 0..2_000_u64 {
@@ -84,6 +84,15 @@ fn what_is_given_back_is_the_models() {
                         Err(refused) => refused,
                     };
                     assert_eq!(answer(Ok(got)), wanted, "{}", told("charge"));
+                }
+                5 if made.cost > 0 => {
+                    let Answer::Allowed { remaining, .. } = model.call(name, 0, now_ns) else {
+                        panic!("{}", told("a look is allowed"));
+                    };
+                    let cost = remaining.min(made.cost).max(1);
+                    let took = matches!(model.call(name, cost, now_ns), Answer::Allowed { .. });
+                    let got = limiter.acquire_up_to(name, made.cost);
+                    assert_eq!(got, if took { cost } else { 0 }, "{}", told("up to"));
                 }
                 _ => {
                     let wanted = model.call(name, made.cost, now_ns);
@@ -209,6 +218,38 @@ fn a_charge_of_another_limiter_changes_nothing() {
     assert!(other.try_acquire(2).is_allowed());
     other.cancel(charge);
     assert!(!other.allow() && !one.allow());
+}
+
+/// mennanov/limiters takes at most 2 of 3, one every 100 ms: 2, 1, 0, and 1 after 100 ms.
+#[test]
+fn as_many_as_there_are_are_taken() {
+    let clock = ManualClock::default();
+    let quota = Rate::new(1, Duration::from_millis(100)).burst(3);
+    let limiter = Limiter::builder(quota)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    assert_eq!([2, 2, 2].map(|most| limiter.acquire_up_to(most)), [2, 1, 0]);
+    clock.advance(Duration::from_millis(100));
+    assert_eq!(
+        [0, 2, u64::MAX].map(|most| limiter.acquire_up_to(most)),
+        [0, 1, 0]
+    );
+    for limit in each_limit(10, Duration::from_secs(1)) {
+        let limiter = KeyedLimiter::builder(limit, 1)
+            .clock(ManualClock::default())
+            .build()
+            .unwrap();
+        assert_eq!(limiter.acquire_up_to("alice", 0), 0);
+        assert!(limiter.is_empty(), "nothing was asked for");
+        assert_eq!(limiter.acquire_up_to("alice", u64::MAX), 10, "{limit:?}");
+        assert_eq!(limiter.acquire_up_to("alice", 1), 0, "{limit:?}");
+        assert_eq!(
+            limiter.acquire_up_to("bob", 1),
+            0,
+            "as many as may be are tracked"
+        );
+    }
 }
 
 /// Nobody is tracked for a refund, and nobody lives longer by it.
