@@ -34,7 +34,8 @@ fn settles_after_ns(algorithm: &Algorithm) -> Option<u64> {
     }
 }
 
-/// Any interleaving of taking, taking what there is, looking, charging, cancelling, refunding, removing and waiting.
+/// Any interleaving of taking, taking what there is, looking, charging, cancelling, refunding,
+/// removing and waiting.
 #[test]
 fn what_is_given_back_is_the_models() {
     for seed in 0..2_000_u64 {
