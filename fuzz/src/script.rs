@@ -155,25 +155,12 @@ fn verb(u: &mut Unstructured<'_>, burst: u64) -> Result<Verb> {
 /// A length of time at which something happens: one token, two or a whole burst of them; one
 /// window or two.
 fn span_ns(u: &mut Unstructured<'_>, algorithm: &Algorithm) -> Result<u64> {
-    let (tokens, per_ns, most) = match *algorithm {
-        Algorithm::TokenBucket {
-            tokens,
-            per_ns,
-            burst,
-        }
-        | Algorithm::LeakyBucket {
-            tokens,
-            per_ns,
-            burst,
-        } => (tokens, per_ns, burst),
-        Algorithm::FixedWindow { window_ns, .. }
-        | Algorithm::SlidingLog { window_ns, .. }
-        | Algorithm::SlidingWindowCounter { window_ns, .. } => (1, window_ns, 2),
-        ref other => unreachable!("not one of `algorithm`'s: {other:?}"),
+    let most = match *algorithm {
+        Algorithm::TokenBucket { burst, .. } | Algorithm::LeakyBucket { burst, .. } => burst,
+        _ => 2,
     };
     let count = *u.choose(&[1, 2, most])?;
-    let span_ns = (u128::from(count) * u128::from(per_ns)).div_ceil(u128::from(tokens.max(1)));
-    Ok(u64::try_from(span_ns).unwrap_or(u64::MAX))
+    Ok(algorithm.span_ns(count).unwrap_or(u64::MAX))
 }
 
 /// `n`, or one more or less.

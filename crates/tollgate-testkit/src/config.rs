@@ -76,6 +76,35 @@ impl Algorithm {
             | Self::SlidingWindowCounter { limit, .. } => limit,
         }
     }
+
+    /// The least nanoseconds in which a bucket earns `count` tokens, or so many windows; `None`
+    /// beyond 2^64. A rate of 0, which means nothing, counts as 1.
+    #[must_use]
+    pub fn span_ns(&self, count: u64) -> Option<u64> {
+        let (tokens, per_ns) = match *self {
+            Self::TokenBucket { tokens, per_ns, .. } | Self::LeakyBucket { tokens, per_ns, .. } => {
+                (tokens.max(1), per_ns)
+            }
+            Self::FixedWindow { window_ns, .. }
+            | Self::SlidingLog { window_ns, .. }
+            | Self::SlidingWindowCounter { window_ns, .. } => (1, window_ns),
+        };
+        let span_ns = u128::from(count) * u128::from(per_ns);
+        span_ns.div_ceil(u128::from(tokens)).try_into().ok()
+    }
+
+    /// The least nanoseconds after a call by which no call until then counts any more: the default
+    /// idle time of a limiter.
+    #[must_use]
+    pub fn settles_after_ns(&self) -> Option<u64> {
+        match *self {
+            Self::TokenBucket { burst, .. } | Self::LeakyBucket { burst, .. } => {
+                self.span_ns(burst)
+            }
+            Self::FixedWindow { .. } | Self::SlidingLog { .. } => self.span_ns(1),
+            Self::SlidingWindowCounter { .. } => self.span_ns(2),
+        }
+    }
 }
 
 /// When a fixed window opens.

@@ -145,27 +145,15 @@ impl Random {
 
     /// A length of time at which something happens in a limiter.
     fn interesting_ns(&mut self, algorithm: &Algorithm) -> u64 {
-        match *algorithm {
-            Algorithm::TokenBucket {
-                tokens,
-                per_ns,
-                burst,
+        let count = match *algorithm {
+            Algorithm::TokenBucket { burst, .. } | Algorithm::LeakyBucket { burst, .. } => {
+                self.pick(1, &[2, burst])
             }
-            | Algorithm::LeakyBucket {
-                tokens,
-                per_ns,
-                burst,
-            } => {
-                let count = u128::from(self.pick(1, &[2, burst]));
-                let span_ns = (count * u128::from(per_ns)).div_ceil(u128::from(tokens));
-                u64::try_from(span_ns).unwrap_or(u64::MAX).min(10 * YEAR)
-            }
-            Algorithm::FixedWindow { window_ns, .. }
-            | Algorithm::SlidingLog { window_ns, .. }
-            | Algorithm::SlidingWindowCounter { window_ns, .. } => {
-                window_ns.saturating_mul(self.pick(1, &[2]))
-            }
-        }
+            Algorithm::FixedWindow { .. }
+            | Algorithm::SlidingLog { .. }
+            | Algorithm::SlidingWindowCounter { .. } => self.pick(1, &[2]),
+        };
+        algorithm.span_ns(count).unwrap_or(u64::MAX).min(10 * YEAR)
     }
 
     /// `ns`, or one more or less.

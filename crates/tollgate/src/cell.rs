@@ -17,7 +17,11 @@ pub trait Cell: Debug + Send + Sync {
     /// Takes one token.
     fn allow(&self, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
-    fn acquire(&self, cost: u64, now: u64) -> Decision;
+    #[inline]
+    fn acquire(&self, cost: u64, now: u64) -> Decision {
+        let (decision, _) = self.charge(cost, now);
+        decision
+    }
     /// Takes as many tokens as there are, up to `most`, which is at least 1; returns how many.
     fn acquire_up_to(&self, most: u64, now: u64) -> u64;
     /// The same as `acquire`, and the time at which it was decided.
@@ -70,12 +74,6 @@ impl<A: Algorithm> Cell for SharedCell<A> {
         self.act(now, |algorithm, state, now| {
             algorithm.attempt(state, 1, now)
         })
-    }
-
-    #[inline]
-    fn acquire(&self, cost: u64, now: u64) -> Decision {
-        let (decision, _) = self.charge(cost, now);
-        decision
     }
 
     #[inline]
@@ -138,15 +136,11 @@ macro_rules! delegate {
                 match self { $(Self::$variant(cell) => cell.allow(now)),+ }
             }
 
-            #[inline]
-            fn acquire(&self, cost: u64, now: u64) -> Decision {
-                match self { $(Self::$variant(cell) => cell.acquire(cost, now)),+ }
-            }
-
             fn acquire_up_to(&self, most: u64, now: u64) -> u64 {
                 match self { $(Self::$variant(cell) => cell.acquire_up_to(most, now)),+ }
             }
 
+            #[inline]
             fn charge(&self, cost: u64, now: u64) -> (Decision, u64) {
                 match self { $(Self::$variant(cell) => cell.charge(cost, now)),+ }
             }

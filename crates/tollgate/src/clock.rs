@@ -55,7 +55,8 @@ impl<C: Clock> Clock for &C {
 /// the standard library's `Instant`) and otherwise the system's monotonic clock. Once a second the
 /// counter is compared with the system's monotonic clock, and the distance taken off over the next
 /// seconds by running up to a thousandth faster or slower, never by a step. So it stays within a
-/// few microseconds of the system's monotonic clock while it is read at least once a second; after
+/// few tens of microseconds of the system's monotonic clock while it is read at least once a
+/// second (it may stand still that long, where one second's line meets the next); after
 /// a pause the first readings are off by the counter's own error, under 1 ms an hour. Steps of the
 /// wall clock do not show: aligned windows are UTC's as far as the system's wall clock was right
 /// at start and its monotonic clock keeps time.

@@ -100,15 +100,20 @@ fn plus([first, second]: Pair, [one, two]: &Pair, word: u64) -> Pair {
 }
 
 #[inline]
-fn upper(lane: u128) -> u64 {
-    // 64 bits are left, so the conversion always fits and compiles to nothing.
-    u64::try_from(lane >> 64).unwrap_or(u64::MAX)
+pub(super) fn upper(n: u128) -> u64 {
+    lower(n >> 64)
 }
 
-/// For up to seven bytes.
 #[inline]
-fn bits(bytes: usize) -> u32 {
-    u32::try_from(bytes & 7).unwrap_or(0).wrapping_mul(8)
+pub(super) fn lower(n: u128) -> u64 {
+    // Masked to 64 bits, so the conversion always fits and compiles to nothing.
+    u64::try_from(n & u128::from(u64::MAX)).unwrap_or(u64::MAX)
+}
+
+/// The bits below the byte at `at` in its word of eight.
+#[inline]
+pub(super) fn bits(at: usize) -> u32 {
+    u32::try_from(at & 7).unwrap_or(0).wrapping_mul(8)
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 use std::hash::RandomState;
 
-use super::fingerprint::{Coefficients, Fingerprint};
+use super::fingerprint::{Coefficients, Fingerprint, bits, lower, upper};
+use crate::time::product;
 
 /// The longest sequence of bytes that is a key itself.
 const INLINE: usize = 14;
@@ -158,14 +159,8 @@ impl Places {
 /// The upper and the lower half of a product, each mixing what the other leaves in order.
 #[inline]
 fn folded(a: u64, b: u64) -> u64 {
-    let product = u128::from(a).wrapping_mul(u128::from(b));
-    low_word(product) ^ low_word(product >> 64)
-}
-
-#[inline]
-fn low_word(n: u128) -> u64 {
-    // Masked to 64 bits, so the conversion always fits and compiles to nothing.
-    u64::try_from(n & u128::from(u64::MAX)).unwrap_or(u64::MAX)
+    let product = product(a, b);
+    lower(product) ^ upper(product)
 }
 
 /// Collects what a key feeds to `Hash`: as it is while it fits, else its fingerprint.
@@ -264,7 +259,7 @@ impl Hasher for KeyBytes<'_> {
         }
     }
 
-    /// Not asked for: the identity is the bytes.
+    /// Not asked for: see [`KeyBytes::key`].
     fn finish(&self) -> u64 {
         0
     }
@@ -346,12 +341,6 @@ impl Held {
             .for_each(|byte| shorter.push(*byte));
         shorter
     }
-}
-
-/// The bits below the byte at `at` in its word of eight.
-#[inline]
-fn bits(at: usize) -> u32 {
-    u32::try_from(at & 7).unwrap_or(0).wrapping_mul(8)
 }
 
 #[inline]

@@ -36,7 +36,11 @@ pub trait Store: Debug + Send + Sync {
     /// Takes one token.
     fn allow(&self, key: Key, now: u64) -> bool;
     /// Takes `cost` tokens, or looks at 0.
-    fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision;
+    #[inline]
+    fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
+        let (decision, _) = self.charge(key, cost, now);
+        decision
+    }
     /// Takes as many tokens as there are, up to `most`, which is at least 1; returns how many.
     fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64;
     /// The same as `acquire`, and the time at which it was decided.
@@ -84,12 +88,6 @@ impl<A: Algorithm> Store for Shards<A> {
             algorithm.attempt(state, 1, now)
         })
         .unwrap_or(false)
-    }
-
-    #[inline]
-    fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
-        let (decision, _) = self.charge(key, cost, now);
-        decision
     }
 
     #[inline]
@@ -183,15 +181,11 @@ macro_rules! delegate {
                 match self { $(Self::$variant(store) => store.allow(key, now)),+ }
             }
 
-            #[inline]
-            fn acquire(&self, key: Key, cost: u64, now: u64) -> Decision {
-                match self { $(Self::$variant(store) => store.acquire(key, cost, now)),+ }
-            }
-
             fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64 {
                 match self { $(Self::$variant(store) => store.acquire_up_to(key, most, now)),+ }
             }
 
+            #[inline]
             fn charge(&self, key: Key, cost: u64, now: u64) -> (Decision, u64) {
                 match self { $(Self::$variant(store) => store.charge(key, cost, now)),+ }
             }

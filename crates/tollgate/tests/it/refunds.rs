@@ -6,33 +6,9 @@ use tollgate::{
     AnyLimit, Charge, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate,
     SlidingLog, SlidingWindowCounter,
 };
-use tollgate_testkit::{Algorithm, Answer, Model, Random};
+use tollgate_testkit::{Answer, Model, Random};
 
 use crate::harness::{answer, any_limit, at};
-
-/// The default idle time: the least after which no past call counts.
-fn settles_after_ns(algorithm: &Algorithm) -> Option<u64> {
-    match *algorithm {
-        Algorithm::TokenBucket {
-            tokens,
-            per_ns,
-            burst,
-        }
-        | Algorithm::LeakyBucket {
-            tokens,
-            per_ns,
-            burst,
-        } => (u128::from(burst) * u128::from(per_ns))
-            .div_ceil(u128::from(tokens))
-            .try_into()
-            .ok(),
-        Algorithm::FixedWindow { window_ns, .. } | Algorithm::SlidingLog { window_ns, .. } => {
-            Some(window_ns)
-        }
-        Algorithm::SlidingWindowCounter { window_ns, .. } => window_ns.checked_mul(2),
-        ref other => panic!("an algorithm that the test does not know: {other:?}"),
-    }
-}
 
 /// Any interleaving of taking, taking what there is, looking, charging, cancelling, refunding,
 /// removing and waiting.
@@ -41,7 +17,7 @@ fn what_is_given_back_is_the_models() {
     for seed in 0..2_000_u64 {
         let mut random = Random::new(seed ^ 0x4ef4_0d5e);
         let mut config = random.config();
-        config.idle_ns = settles_after_ns(&config.algorithm);
+        config.idle_ns = config.algorithm.settles_after_ns();
         let most = config.max_clients.unwrap_or(1 << 20);
         let clock = ManualClock::default();
         let limiter = KeyedLimiter::builder(any_limit(&config.algorithm), most as usize)
