@@ -261,6 +261,9 @@ fn in_words(decision: Decision) -> Result<Answer, Unanswerable> {
             retry_after_ns: retry_after.as_nanos(),
             reset_after_ns: reset_after.as_nanos(),
         },
+        Decision::Banned { retry_after, .. } => Answer::Banned {
+            retry_after_ns: retry_after.as_nanos(),
+        },
         Decision::ClientLimit => Answer::ClientLimit,
         Decision::TooLarge { .. } => Answer::TooLarge,
         _ => return Err(Unanswerable::NoWord),

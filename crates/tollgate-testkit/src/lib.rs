@@ -38,6 +38,6 @@ mod trace;
 pub use config::{Algorithm, Anchor, Config};
 pub use error::TraceError;
 pub use files::{traces_below, traces_dir};
-pub use model::Model;
+pub use model::{Model, Tokens};
 pub use random::Random;
 pub use trace::{Answer, Call, Trace};

@@ -74,6 +74,11 @@ pub enum Answer {
         /// The least time after which the client is as new.
         reset_after_ns: u128,
     },
+    /// A banned client: nothing is said of its tokens.
+    Banned {
+        /// The time until the ban ends.
+        retry_after_ns: u128,
+    },
     /// A new client, when as many as may be are tracked.
     ClientLimit,
     /// A cost above the burst: never.
@@ -214,6 +219,7 @@ impl From<Call> for RawCall {
 pub(crate) enum DecisionWord {
     Allowed,
     Limited,
+    Banned,
     ClientLimit,
     TooLarge,
 }
@@ -262,6 +268,12 @@ impl TryFrom<RawAnswer> for Answer {
                     reset_after_ns: need("reset_after_ns", raw.reset_after_ns)?,
                 })
             }
+            (Some(DecisionWord::Banned), None) => {
+                no_place_for(&[remaining, delay, reset_after], "banned")?;
+                Ok(Self::Banned {
+                    retry_after_ns: need("retry_after_ns", raw.retry_after_ns)?,
+                })
+            }
             (Some(DecisionWord::ClientLimit), None) => bare(Self::ClientLimit, "client_limit"),
             (Some(DecisionWord::TooLarge), None) => bare(Self::TooLarge, "too_large"),
             (None, Some(ErrorWord::ClockBackwards)) => {
@@ -299,6 +311,10 @@ impl From<Answer> for RawAnswer {
                 retry_after_ns: Some(retry_after_ns),
                 reset_after_ns: Some(reset_after_ns),
                 ..decided(DecisionWord::Limited)
+            },
+            Answer::Banned { retry_after_ns } => Self {
+                retry_after_ns: Some(retry_after_ns),
+                ..decided(DecisionWord::Banned)
             },
             Answer::ClientLimit => decided(DecisionWord::ClientLimit),
             Answer::TooLarge => decided(DecisionWord::TooLarge),

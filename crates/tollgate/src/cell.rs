@@ -2,16 +2,21 @@
 
 use core::fmt::Debug;
 
-use crate::Decision;
 use crate::algorithm::Algorithm;
-use crate::algorithm::bucket::{Bucket, Wide};
+use crate::algorithm::bucket::{AnyWidth, Bucket, Wide};
 use crate::algorithm::fixed_window::FixedWindows;
 use crate::algorithm::sliding_log::SlidingLogs;
 use crate::algorithm::sliding_window_counter::SlidingWindowCounters;
+use crate::keyed::store::{Debited, banned, debited};
+use crate::limit::AnyValid;
+use crate::statistics::{Counts, Statistics};
 use crate::sync::{Mutex, lock};
+use crate::{ChangeError, Decision, Tokens};
 
 /// One bucket.
 pub trait Cell: Debug + Send + Sync {
+    /// A limit that this bucket can be held to.
+    type Valid;
     /// The most that one call can take.
     fn burst(&self) -> u64;
     /// Takes one token.
@@ -26,78 +31,176 @@ pub trait Cell: Debug + Send + Sync {
     fn acquire_up_to(&self, most: u64, now: u64) -> u64;
     /// The same as `acquire`, and the time at which it was decided.
     fn charge(&self, cost: u64, now: u64) -> (Decision, u64);
+    /// Takes tokens (at least 1) whether they are there or not.
+    fn debit(&self, tokens: u64, now: u64) -> Debited;
+    /// Refuses all until then, or until the ban ends if that is later.
+    fn ban(&self, until: u64, now: u64);
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64);
+    /// Holds the bucket to another limit.
+    fn change(&self, limit: Self::Valid, tokens: Tokens, now: u64) -> Result<(), ChangeError>;
+    /// How often each answer was given.
+    fn statistics(&self) -> Statistics;
 }
 
 /// One bucket of one algorithm.
 #[derive(Debug)]
 pub struct SharedCell<A: Algorithm> {
-    algorithm: A,
-    bucket: Mutex<Shared<A::State>>,
+    bucket: Mutex<Shared<A>>,
 }
 
 #[derive(Debug)]
-struct Shared<S> {
-    state: S,
+struct Shared<A: Algorithm> {
+    limit: A,
+    /// `None` before the first call, whose time it starts at.
+    state: Option<A::State>,
     /// The latest time decided at: time in here never runs back.
     latest: u64,
+    counts: Counts,
+}
+
+impl<A: Algorithm> Shared<A> {
+    /// Acts on the bucket's state at the call's time: `now`, or the latest decided at.
+    #[inline]
+    fn act<R>(&mut self, now: u64, act: impl FnOnce(&A, &mut A::State, u64) -> R) -> R {
+        let now = self.latest.max(now);
+        self.latest = now;
+        let limit = &self.limit;
+        act(
+            limit,
+            self.state.get_or_insert_with(|| limit.fresh(now)),
+            now,
+        )
+    }
+
+    /// An attempt, unless the bucket is banned; else for how many nanoseconds more it is.
+    #[inline]
+    fn attempt<R>(
+        &mut self,
+        now: u64,
+        act: impl FnOnce(&A, &mut A::State, u64) -> (R, bool),
+    ) -> Result<R, u64> {
+        let now = self.latest.max(now);
+        self.latest = now;
+        let limit = &self.limit;
+        let state = self.state.get_or_insert_with(|| limit.fresh(now));
+        let last_attempt = A::last_attempt(state);
+        if last_attempt > now {
+            return Err(self.banned_for(last_attempt.wrapping_sub(now)));
+        }
+        let (answer, admitted) = act(limit, state, now);
+        self.counts.judged(admitted);
+        Ok(answer)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn banned_for(&mut self, left: u64) -> u64 {
+        self.counts.banned = self.counts.banned.wrapping_add(1);
+        left
+    }
+
+    fn look(&mut self, now: u64) -> (Decision, u64) {
+        self.act(now, |limit, state, now| {
+            let decision = match A::last_attempt(state).checked_sub(now) {
+                None | Some(0) => limit.report(state, 0, now, true),
+                Some(left) => banned(left),
+            };
+            (decision, now)
+        })
+    }
 }
 
 impl<A: Algorithm> SharedCell<A> {
-    pub(crate) fn new(algorithm: A) -> Self {
-        // A full bucket, an empty log: as good at any later time.
-        let state = algorithm.fresh(0);
+    pub(crate) fn new(limit: A) -> Self {
         Self {
-            algorithm,
-            bucket: Mutex::new(Shared { state, latest: 0 }),
+            bucket: Mutex::new(Shared {
+                limit,
+                state: None,
+                latest: 0,
+                counts: Counts::default(),
+            }),
         }
-    }
-
-    /// Acts on the bucket's state at the call's time: `now`, or the latest decided at.
-    #[inline]
-    fn act<R>(&self, now: u64, act: impl Fn(&A, &mut A::State, u64) -> R) -> R {
-        let mut bucket = lock(&self.bucket);
-        let now = bucket.latest.max(now);
-        bucket.latest = now;
-        act(&self.algorithm, &mut bucket.state, now)
     }
 }
 
 impl<A: Algorithm> Cell for SharedCell<A> {
+    type Valid = A;
+
     fn burst(&self) -> u64 {
-        self.algorithm.burst()
+        lock(&self.bucket).limit.burst()
     }
 
     #[inline]
     fn allow(&self, now: u64) -> bool {
-        self.act(now, |algorithm, state, now| {
-            algorithm.attempt(state, 1, now)
-        })
+        let admitted = lock(&self.bucket).attempt(now, |limit, state, now| {
+            let admitted = limit.attempt(state, 1, now);
+            (admitted, admitted)
+        });
+        admitted.unwrap_or(false)
     }
 
     #[inline]
     fn charge(&self, cost: u64, now: u64) -> (Decision, u64) {
-        let burst = self.algorithm.burst();
+        let mut bucket = lock(&self.bucket);
+        let burst = bucket.limit.burst();
         if cost > burst {
+            bucket.counts.too_large = bucket.counts.too_large.wrapping_add(1);
             return (Decision::TooLarge { burst }, now);
         }
-        self.act(now, |algorithm, state, now| {
-            let admitted = cost == 0 || algorithm.attempt(state, cost, now);
-            (algorithm.report(state, cost, now, admitted), now)
-        })
+        if cost == 0 {
+            return bucket.look(now);
+        }
+        let answer = bucket.attempt(now, |limit, state, now| {
+            let admitted = limit.attempt(state, cost, now);
+            ((limit.report(state, cost, now, admitted), now), admitted)
+        });
+        answer.unwrap_or_else(|left| (banned(left), now))
     }
 
     fn acquire_up_to(&self, most: u64, now: u64) -> u64 {
-        self.act(now, |algorithm, state, now| {
-            algorithm.attempt_up_to(state, most, now)
-        })
+        let taken = lock(&self.bucket).attempt(now, |limit, state, now| {
+            let taken = limit.attempt_up_to(state, most, now);
+            (taken, taken > 0)
+        });
+        taken.unwrap_or(0)
+    }
+
+    fn debit(&self, tokens: u64, now: u64) -> Debited {
+        lock(&self.bucket).act(now, |limit, state, now| debited(limit, state, tokens, now))
+    }
+
+    fn ban(&self, until: u64, now: u64) {
+        lock(&self.bucket).act(now, |limit, state, now| {
+            limit.touch(state, until.max(now).max(A::last_attempt(state)));
+        });
     }
 
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
-        self.act(now, |algorithm, state, now| {
-            algorithm.refund(state, tokens, taken_at, now);
+        lock(&self.bucket).act(now, |limit, state, now| {
+            let now = now.max(A::last_attempt(state));
+            limit.refund(state, tokens, taken_at, now);
         });
+    }
+
+    fn change(&self, next: A, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
+        let mut bucket = lock(&self.bucket);
+        bucket.limit.may_become(&next, tokens)?;
+        if bucket.state.is_some() {
+            bucket.act(now, |limit, state, now| {
+                let at = now.max(A::last_attempt(state));
+                limit.touch(state, at);
+                *state = next.converted(limit, state, tokens, at);
+            });
+        }
+        bucket.limit = next;
+        Ok(())
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        lock(&self.bucket).counts.add_to(&mut statistics);
+        statistics
     }
 }
 
@@ -123,10 +226,12 @@ pub enum AnyCell {
     SlidingWindowCounter(SharedCell<SlidingWindowCounters>),
 }
 
-/// Hands every call to the variant at hand.
+/// Hands every call to the variant at hand; `$change` finds the variant for a new limit.
 macro_rules! delegate {
-    ($cell:ty { $($variant:ident),+ }) => {
+    ($cell:ty, $valid:ty, $change:expr, { $($variant:ident),+ }) => {
         impl Cell for $cell {
+            type Valid = $valid;
+
             fn burst(&self) -> u64 {
                 match self { $(Self::$variant(cell) => cell.burst()),+ }
             }
@@ -145,15 +250,64 @@ macro_rules! delegate {
                 match self { $(Self::$variant(cell) => cell.charge(cost, now)),+ }
             }
 
+            fn debit(&self, tokens: u64, now: u64) -> Debited {
+                match self { $(Self::$variant(cell) => cell.debit(tokens, now)),+ }
+            }
+
+            fn ban(&self, until: u64, now: u64) {
+                match self { $(Self::$variant(cell) => cell.ban(until, now)),+ }
+            }
+
             fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
                 match self { $(Self::$variant(cell) => cell.refund(tokens, taken_at, now)),+ }
+            }
+
+            fn change(&self, limit: $valid, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
+                $change(self, limit, tokens, now)
+            }
+
+            fn statistics(&self) -> Statistics {
+                match self { $(Self::$variant(cell) => cell.statistics()),+ }
             }
         }
     };
 }
 
-delegate!(BucketCell { Narrow, Wide });
-delegate!(AnyCell {
+/// A quota that needs fewer bits than the bucket has will do.
+fn change_bucket(
+    cell: &BucketCell,
+    limit: AnyWidth,
+    tokens: Tokens,
+    now: u64,
+) -> Result<(), ChangeError> {
+    match (cell, limit) {
+        (BucketCell::Narrow(cell), AnyWidth::Narrow(limit)) => cell.change(limit, tokens, now),
+        (BucketCell::Narrow(_), AnyWidth::Wide(_)) => Err(ChangeError::NeedsMoreBits),
+        (BucketCell::Wide(cell), limit) => cell.change(limit.wide(), tokens, now),
+    }
+}
+
+fn change_any(
+    cell: &AnyCell,
+    limit: AnyValid,
+    tokens: Tokens,
+    now: u64,
+) -> Result<(), ChangeError> {
+    match (cell, limit) {
+        (AnyCell::Bucket(cell), AnyValid::Bucket(limit)) => change_bucket(cell, limit, tokens, now),
+        (AnyCell::FixedWindow(cell), AnyValid::FixedWindow(limit)) => {
+            cell.change(limit, tokens, now)
+        }
+        (AnyCell::SlidingLog(cell), AnyValid::SlidingLog(limit)) => cell.change(limit, tokens, now),
+        (AnyCell::SlidingWindowCounter(cell), AnyValid::SlidingWindowCounter(limit)) => {
+            cell.change(limit, tokens, now)
+        }
+        _ => Err(ChangeError::OtherAlgorithm),
+    }
+}
+
+delegate!(BucketCell, AnyWidth, change_bucket, { Narrow, Wide });
+delegate!(AnyCell, AnyValid, change_any, {
     Bucket,
     FixedWindow,
     SlidingLog,

@@ -39,6 +39,53 @@ impl Charge {
     }
 }
 
+/// What a debit took, and what comes next.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{KeyedLimiter, ManualClock, Rate};
+///
+/// // 1,000 tokens a minute, and an answer may overdraw them by 500.
+/// let limiter = KeyedLimiter::builder(Rate::per_minute(1_000).burst(1_000), 100)
+///     .largest_debt(500)
+///     .clock(ManualClock::default())
+///     .build()?;
+/// assert!(limiter.try_acquire("alice", 900).is_allowed()); // what the prompt costs
+/// let debit = limiter.debit("alice", 400); // what the answer turned out to cost
+/// assert_eq!(debit.taken(), 400);
+/// assert_eq!(debit.next().retry_after(), Some(Duration::from_millis(18_060))); // for 301 tokens
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Debit {
+    taken: u64,
+    next: Decision,
+}
+
+impl Debit {
+    pub(crate) fn new((taken, next): (u64, Decision)) -> Self {
+        Self { taken, next }
+    }
+
+    /// Nothing was taken: the client is new, and as many as may be are tracked.
+    pub(crate) const CLIENT_LIMIT: Self = Self {
+        taken: 0,
+        next: Decision::ClientLimit,
+    };
+
+    /// How many tokens were taken: all, but for those that would have left more than the largest
+    /// debt.
+    #[must_use]
+    pub const fn taken(self) -> u64 {
+        self.taken
+    }
+
+    /// What a call for one token would be answered right after.
+    pub const fn next(self) -> Decision {
+        self.next
+    }
+}
+
 /// Who hands charges out, and takes back no others.
 pub(crate) struct Issuer(u64);
 

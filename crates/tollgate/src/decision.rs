@@ -43,6 +43,11 @@ pub enum Decision {
         /// The least time after which the client would be as new.
         reset_after: Duration,
     },
+    /// The client is banned. Nothing was taken, and the ban ends no later for it.
+    Banned {
+        /// The time until the ban ends.
+        retry_after: Duration,
+    },
     /// A new client, and as many as may be are tracked. It was not tracked, and nobody was
     /// forgotten for it. A place frees when someone goes idle: back off.
     ClientLimit,
@@ -61,12 +66,13 @@ impl Decision {
     }
 
     /// Whole tokens left, rounded down; 0 where no bucket was looked at
-    /// ([`ClientLimit`](Self::ClientLimit), [`TooLarge`](Self::TooLarge)).
+    /// ([`Banned`](Self::Banned), [`ClientLimit`](Self::ClientLimit),
+    /// [`TooLarge`](Self::TooLarge)).
     #[must_use]
     pub const fn remaining(self) -> u64 {
         match self {
             Self::Allowed { remaining, .. } | Self::Limited { remaining, .. } => remaining,
-            Self::ClientLimit | Self::TooLarge { .. } => 0,
+            Self::Banned { .. } | Self::ClientLimit | Self::TooLarge { .. } => 0,
         }
     }
 
@@ -77,7 +83,7 @@ impl Decision {
     pub const fn retry_after(self) -> Option<Duration> {
         match self {
             Self::Allowed { .. } => Some(Duration::ZERO),
-            Self::Limited { retry_after, .. } => Some(retry_after),
+            Self::Limited { retry_after, .. } | Self::Banned { retry_after } => Some(retry_after),
             Self::ClientLimit | Self::TooLarge { .. } => None,
         }
     }
@@ -87,7 +93,7 @@ impl Decision {
     pub const fn reset_after(self) -> Duration {
         match self {
             Self::Allowed { reset_after, .. } | Self::Limited { reset_after, .. } => reset_after,
-            Self::ClientLimit | Self::TooLarge { .. } => Duration::ZERO,
+            Self::Banned { .. } | Self::ClientLimit | Self::TooLarge { .. } => Duration::ZERO,
         }
     }
 
@@ -96,7 +102,10 @@ impl Decision {
     pub const fn delay(self) -> Duration {
         match self {
             Self::Allowed { delay, .. } => delay,
-            Self::Limited { .. } | Self::ClientLimit | Self::TooLarge { .. } => Duration::ZERO,
+            Self::Limited { .. }
+            | Self::Banned { .. }
+            | Self::ClientLimit
+            | Self::TooLarge { .. } => Duration::ZERO,
         }
     }
 }
@@ -123,6 +132,7 @@ impl fmt::Display for Decision {
             } => {
                 write!(f, "limited, {remaining} left, retry after {retry_after:?}")
             }
+            Self::Banned { retry_after } => write!(f, "banned, retry after {retry_after:?}"),
             Self::ClientLimit => f.write_str("refused: as many clients as may be are tracked"),
             Self::TooLarge { burst } => write!(f, "refused: more than the burst of {burst}"),
         }

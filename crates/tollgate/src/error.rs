@@ -34,6 +34,20 @@ pub enum BuildError {
         /// The quota as given.
         quota: Quota,
     },
+    /// A client would start with more than its bucket holds.
+    InitialAboveBurst {
+        /// The initial tokens as given.
+        initial: u64,
+        /// The burst of the same bucket.
+        burst: u64,
+    },
+    /// The largest debt leaves the numbers no room, or a log no entries.
+    DebtTooLarge {
+        /// The largest debt as given.
+        debt: u64,
+        /// The largest that this limit has room for.
+        most: u64,
+    },
     /// The limit of a window is zero.
     LimitIsZero,
     /// A sliding log of more entries than it may hold.
@@ -51,6 +65,15 @@ pub enum BuildError {
         window: Duration,
         /// The longest that is accepted.
         longest: Duration,
+    },
+    /// A plan whose limit is another algorithm than that of clients without one.
+    PlanOfOtherAlgorithm,
+    /// More plans than are told apart.
+    TooManyPlans {
+        /// The plans as given.
+        plans: usize,
+        /// The most that are accepted.
+        most: usize,
     },
     /// No client may be tracked.
     MaxClientsIsZero,
@@ -76,6 +99,15 @@ impl fmt::Display for BuildError {
                     "burst is {burst}; at a rate of {rate} the most is {most} tokens"
                 )
             }
+            Self::InitialAboveBurst { initial, burst } => {
+                write!(f, "initial tokens are {initial}; the burst is {burst}")
+            }
+            Self::DebtTooLarge { debt, most } => {
+                write!(
+                    f,
+                    "largest debt is {debt}; this limit has room for {most} tokens"
+                )
+            }
             Self::LimitIsZero => f.write_str("limit is 0; the least is 1 token a window"),
             Self::LimitTooLarge { limit, most } => {
                 write!(
@@ -86,6 +118,12 @@ impl fmt::Display for BuildError {
             Self::WindowIsZero => f.write_str("window is 0; the least is 1 ns"),
             Self::WindowTooLong { window, longest } => {
                 write!(f, "window is {window:?}; the longest is {longest:?}")
+            }
+            Self::PlanOfOtherAlgorithm => {
+                f.write_str("a plan is another algorithm than the limiter; give it the same")
+            }
+            Self::TooManyPlans { plans, most } => {
+                write!(f, "there are {plans} plans; the most is {most}")
             }
             Self::MaxClientsIsZero => f.write_str("max_clients is 0; the least is 1 client"),
             Self::IdleIsZero => f.write_str("idle is 0; the least is 1 ns"),

@@ -50,6 +50,7 @@
 
 pub(crate) mod algorithm;
 mod cell;
+mod change;
 mod charge;
 mod clock;
 mod decision;
@@ -60,6 +61,7 @@ mod limiter;
 mod monotonic;
 mod quota;
 mod rate;
+mod statistics;
 mod sync;
 mod time;
 
@@ -68,15 +70,17 @@ pub use algorithm::leaky_bucket::LeakyBucket;
 pub use algorithm::sliding_log::SlidingLog;
 pub use algorithm::sliding_window_counter::SlidingWindowCounter;
 pub use algorithm::token_bucket::TokenBucket;
-pub use charge::Charge;
+pub use change::{ChangeError, Tokens};
+pub use charge::{Charge, Debit};
 pub use clock::{Clock, ManualClock, MonotonicClock};
 pub use decision::{ClockWentBackwards, Decision};
 pub use error::BuildError;
-pub use keyed::{KeyedLimiter, KeyedLimiterBuilder, LongestHold};
+pub use keyed::{KeyedLimiter, KeyedLimiterBuilder, LongestHold, Plan};
 pub use limit::{AnyLimit, IntoLimit, Limit};
 pub use limiter::{Limiter, LimiterBuilder};
 pub use quota::Quota;
 pub use rate::{Rate, RateError};
+pub use statistics::Statistics;
 pub use time::Timestamp;
 
 /// The examples of the README hold.

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 
 use crate::algorithm::Algorithm;
-use crate::algorithm::bucket::AnyWidth;
+use crate::algorithm::bucket::{AnyWidth, Bucket};
 use crate::algorithm::fixed_window::{FixedWindow, FixedWindows};
 use crate::algorithm::leaky_bucket::LeakyBucket;
 use crate::algorithm::sliding_log::{SlidingLog, SlidingLogs};
@@ -12,7 +12,7 @@ use crate::algorithm::token_bucket::TokenBucket;
 use crate::cell::{AnyCell, BucketCell, Cell, SharedCell};
 use crate::keyed::shards::Shards;
 use crate::keyed::store::{AnyStore, BucketStore, Store, StorePlan};
-use crate::{BuildError, Quota};
+use crate::{BuildError, Quota, Tokens};
 
 /// A limit that limiters are built from: [`TokenBucket`] (the default), [`LeakyBucket`],
 /// [`FixedWindow`], [`SlidingLog`], [`SlidingWindowCounter`], or [`AnyLimit`], one of these chosen
@@ -60,17 +60,19 @@ pub(crate) mod sealed {
         /// The limit, its numbers known to be good.
         type Valid: Shapes;
 
-        fn validated(self) -> Result<Self::Valid, BuildError>;
+        /// Checks every number of the limit, for clients who may come to owe `debt` tokens.
+        fn validated(self, debt: u64) -> Result<Self::Valid, BuildError>;
     }
 
     /// The two things that a validated limit is made into.
-    pub trait Shapes {
+    pub trait Shapes: Sized {
         /// A bucket a client.
-        type Keyed: Store;
+        type Keyed: Store<Valid = Self>;
         /// One bucket.
-        type Single: Cell;
+        type Single: Cell<Valid = Self>;
 
-        fn keyed(self, plan: StorePlan) -> Self::Keyed;
+        /// With as many other limits as there are plans.
+        fn keyed(self, others: Vec<Self>, plan: StorePlan) -> Result<Self::Keyed, BuildError>;
         fn single(self) -> Self::Single;
     }
 }
@@ -79,8 +81,14 @@ impl<A: Algorithm> sealed::Shapes for A {
     type Keyed = Shards<A>;
     type Single = SharedCell<A>;
 
-    fn keyed(self, plan: StorePlan) -> Shards<A> {
-        plan.build(self)
+    fn keyed(self, others: Vec<A>, plan: StorePlan) -> Result<Shards<A>, BuildError> {
+        if others
+            .iter()
+            .any(|other| self.may_become(other, Tokens::Kept).is_err())
+        {
+            return Err(BuildError::PlanOfOtherAlgorithm);
+        }
+        Ok(plan.build(self, others.into()))
     }
 
     fn single(self) -> SharedCell<A> {
@@ -92,11 +100,16 @@ impl sealed::Shapes for AnyWidth {
     type Keyed = BucketStore;
     type Single = BucketCell;
 
-    fn keyed(self, plan: StorePlan) -> BucketStore {
-        match self {
-            Self::Narrow(bucket) => BucketStore::Narrow(bucket.keyed(plan)),
-            Self::Wide(bucket) => BucketStore::Wide(bucket.keyed(plan)),
-        }
+    /// All in the width of the widest.
+    fn keyed(self, others: Vec<Self>, plan: StorePlan) -> Result<BucketStore, BuildError> {
+        let narrow: Option<Vec<Bucket<i64>>> = others.iter().map(|other| other.narrow()).collect();
+        Ok(match (self.narrow(), narrow) {
+            (Some(first), Some(others)) => BucketStore::Narrow(first.keyed(others, plan)?),
+            _ => {
+                let others = others.into_iter().map(Self::wide).collect();
+                BucketStore::Wide(self.wide().keyed(others, plan)?)
+            }
+        })
     }
 
     fn single(self) -> BucketCell {
@@ -165,13 +178,34 @@ impl sealed::Shapes for AnyValid {
     type Keyed = AnyStore;
     type Single = AnyCell;
 
-    fn keyed(self, plan: StorePlan) -> AnyStore {
-        match self {
-            Self::Bucket(limit) => AnyStore::Bucket(limit.keyed(plan)),
-            Self::FixedWindow(limit) => AnyStore::FixedWindow(limit.keyed(plan)),
-            Self::SlidingLog(limit) => AnyStore::SlidingLog(limit.keyed(plan)),
-            Self::SlidingWindowCounter(limit) => AnyStore::SlidingWindowCounter(limit.keyed(plan)),
+    fn keyed(self, others: Vec<Self>, plan: StorePlan) -> Result<AnyStore, BuildError> {
+        /// The others, if all of them are of the first one's kind.
+        fn alike<T>(
+            others: Vec<AnyValid>,
+            of: impl Fn(AnyValid) -> Option<T>,
+        ) -> Result<Vec<T>, BuildError> {
+            let alike: Option<Vec<T>> = others.into_iter().map(of).collect();
+            alike.ok_or(BuildError::PlanOfOtherAlgorithm)
         }
+        macro_rules! keyed {
+            ($($variant:ident),+) => {
+                match self {
+                    $(Self::$variant(first) => {
+                        let others = alike(others, |other| match other {
+                            Self::$variant(other) => Some(other),
+                            _ => None,
+                        })?;
+                        AnyStore::$variant(first.keyed(others, plan)?)
+                    })+
+                }
+            };
+        }
+        Ok(keyed!(
+            Bucket,
+            FixedWindow,
+            SlidingLog,
+            SlidingWindowCounter
+        ))
     }
 
     fn single(self) -> AnyCell {
@@ -189,13 +223,15 @@ impl Limit for AnyLimit {}
 impl sealed::Limit for AnyLimit {
     type Valid = AnyValid;
 
-    fn validated(self) -> Result<AnyValid, BuildError> {
+    fn validated(self, debt: u64) -> Result<AnyValid, BuildError> {
         Ok(match self {
-            Self::TokenBucket(limit) => AnyValid::Bucket(limit.validated()?),
-            Self::LeakyBucket(limit) => AnyValid::Bucket(limit.validated()?),
-            Self::FixedWindow(limit) => AnyValid::FixedWindow(limit.validated()?),
-            Self::SlidingLog(limit) => AnyValid::SlidingLog(limit.validated()?),
-            Self::SlidingWindowCounter(limit) => AnyValid::SlidingWindowCounter(limit.validated()?),
+            Self::TokenBucket(limit) => AnyValid::Bucket(limit.validated(debt)?),
+            Self::LeakyBucket(limit) => AnyValid::Bucket(limit.validated(debt)?),
+            Self::FixedWindow(limit) => AnyValid::FixedWindow(limit.validated(debt)?),
+            Self::SlidingLog(limit) => AnyValid::SlidingLog(limit.validated(debt)?),
+            Self::SlidingWindowCounter(limit) => {
+                AnyValid::SlidingWindowCounter(limit.validated(debt)?)
+            }
         })
     }
 }
@@ -208,8 +244,8 @@ macro_rules! limits {
         impl sealed::Limit for $name {
             type Valid = $valid;
 
-            fn validated(self) -> Result<$valid, BuildError> {
-                Self::validated(self)
+            fn validated(self, debt: u64) -> Result<$valid, BuildError> {
+                Self::validated(self, debt)
             }
         }
 

@@ -1,6 +1,7 @@
 //! One bucket, shared by threads.
 
 use core::fmt;
+use core::time::Duration;
 
 use crate::cell::Cell;
 use crate::charge::Issuer;
@@ -8,8 +9,8 @@ use crate::clock::Timeline;
 use crate::keyed::key::Key;
 use crate::limit::sealed::Shapes;
 use crate::{
-    BuildError, Charge, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock,
-    Quota, Timestamp, TokenBucket,
+    BuildError, ChangeError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
+    MonotonicClock, Quota, Statistics, Timestamp, TokenBucket, Tokens,
 };
 
 type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
@@ -34,6 +35,7 @@ type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
 /// ```
 pub struct Limiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
     cell: Single<L>,
+    largest_debt: u64,
     issuer: Issuer,
     timeline: Timeline<C>,
 }
@@ -73,6 +75,7 @@ impl Limiter {
     pub fn builder<I: IntoLimit>(limit: I) -> LimiterBuilder<I::Limit> {
         LimiterBuilder {
             limit: limit.into_limit(),
+            largest_debt: 0,
             clock: MonotonicClock::new(),
         }
     }
@@ -262,11 +265,107 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         self.cell.refund(tokens, None, self.timeline.read());
     }
 
+    /// Takes `tokens` whether they are there or not, as far as the
+    /// [largest debt](LimiterBuilder::largest_debt) goes: for costs that are known only afterwards.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, ManualClock, Rate};
+    ///
+    /// let limiter = Limiter::builder(Rate::per_second(1).burst(10))
+    ///     .largest_debt(5)
+    ///     .clock(ManualClock::default())
+    ///     .build()?;
+    /// assert_eq!(limiter.debit(12).taken(), 12);
+    /// assert_eq!(limiter.debit(12).taken(), 3, "it owes 5 now");
+    /// assert!(!limiter.allow());
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn debit(&self, tokens: u64) -> Debit {
+        let now = self.timeline.read();
+        Debit::new(if tokens == 0 {
+            (0, self.cell.acquire(0, now))
+        } else {
+            self.cell.debit(tokens, now)
+        })
+    }
+
+    /// Refuses everything for that long ([`Decision::Banned`]), or for as long as the bucket is
+    /// banned already if that is longer. Time goes on for the bucket meanwhile.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Decision, Limiter, ManualClock, Rate};
+    ///
+    /// let limiter = Limiter::builder(Rate::per_second(1).burst(10))
+    ///     .clock(ManualClock::default())
+    ///     .build()?;
+    /// let minute = Duration::from_secs(60);
+    /// limiter.ban(minute);
+    /// assert_eq!(limiter.try_acquire(1), Decision::Banned { retry_after: minute });
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[doc(alias = "penalise")]
+    #[doc(alias = "block")]
+    pub fn ban(&self, time: Duration) {
+        let now = self.timeline.read();
+        self.cell.ban(after(now, time), now);
+    }
+
+    /// Holds the bucket to another limit of the same algorithm from now on; `tokens` says what
+    /// becomes of those that it holds.
+    ///
+    /// # Errors
+    ///
+    /// A number out of bounds, or a limit that the bucket's past cannot be told in terms of.
+    /// Nothing was changed then.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, ManualClock, Rate, Tokens};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = Limiter::builder(Rate::per_second(1).burst(10)).clock(clock).build()?;
+    /// assert!(limiter.try_acquire(6).is_allowed());
+    /// limiter.set_quota(Rate::per_second(2).burst(20), Tokens::Kept)?;
+    /// assert_eq!(limiter.peek().remaining(), 4);
+    /// limiter.set_quota(Rate::per_second(2).burst(10), Tokens::Proportional)?;
+    /// assert_eq!(limiter.peek().remaining(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_quota<I>(&self, limit: I, tokens: Tokens) -> Result<(), ChangeError>
+    where
+        I: IntoLimit<Limit = L>,
+    {
+        let limit = limit.into_limit().validated(self.largest_debt)?;
+        self.cell.change(limit, tokens, self.timeline.read())
+    }
+
+    /// How often each answer was given.
+    pub fn statistics(&self) -> Statistics {
+        self.cell.statistics()
+    }
+
     /// The most tokens that one call can take.
     #[must_use]
     pub fn burst(&self) -> u64 {
         self.cell.burst()
     }
+}
+
+/// The instant that long after `now`, or the last that there is.
+pub(crate) fn after(now: u64, time: Duration) -> u64 {
+    now.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX))
 }
 
 impl<L: Limit, C: Clock> fmt::Debug for Limiter<L, C> {
@@ -284,6 +383,7 @@ impl<L: Limit, C: Clock> fmt::Debug for Limiter<L, C> {
 #[derive(Clone, Debug)]
 pub struct LimiterBuilder<L, C = MonotonicClock> {
     limit: L,
+    largest_debt: u64,
     clock: C,
 }
 
@@ -292,7 +392,16 @@ impl<L: Limit, C: Clock> LimiterBuilder<L, C> {
     pub fn clock<D: Clock>(self, clock: D) -> LimiterBuilder<L, D> {
         LimiterBuilder {
             limit: self.limit,
+            largest_debt: self.largest_debt,
             clock,
+        }
+    }
+
+    /// How many tokens [`debit`](Limiter::debit) may leave the bucket owing; 0 by default.
+    pub fn largest_debt(self, tokens: u64) -> Self {
+        Self {
+            largest_debt: tokens,
+            ..self
         }
     }
 
@@ -302,9 +411,10 @@ impl<L: Limit, C: Clock> LimiterBuilder<L, C> {
     ///
     /// A number of the limit that is out of bounds.
     pub fn build(self) -> Result<Limiter<L, C>, BuildError> {
-        let cell = self.limit.validated()?.single();
+        let cell = self.limit.validated(self.largest_debt)?.single();
         Ok(Limiter {
             cell,
+            largest_debt: self.largest_debt,
             issuer: Issuer::new(),
             timeline: Timeline::new(self.clock),
         })

@@ -1,15 +1,16 @@
 //! The limiter as its definition reads.
 
 mod bucket;
+mod past;
 mod search;
+#[cfg(test)]
+mod tests;
 mod window;
 
 use std::collections::BTreeMap;
 
-use crate::{Algorithm, Anchor, Answer, Config};
-use bucket::{LeakyBucket, TokenBucket};
-use search::least_after;
-use window::{Counting, Window};
+use crate::{Algorithm, Answer, Config};
+use past::{Past, assert_defined};
 
 /// The literal limiter: every client is asked on every call, levels are exact fractions, and waits
 /// are searched for among whole nanoseconds rather than computed.
@@ -20,6 +21,9 @@ use window::{Counting, Window};
 /// it: a forgotten client is another client.
 ///
 /// A rate, a period or a window of 0, which means nothing, counts as 1.
+///
+/// Calls other than [`Model::call`] that bring a time below the latest one seen act at that one.
+/// Whatever is done to a client while it is banned is done to what it will have when its ban ends.
 ///
 /// ```
 /// use tollgate_testkit::{Algorithm, Answer, Config, Model};
@@ -37,23 +41,31 @@ use window::{Counting, Window};
 #[derive(Clone, Debug)]
 pub struct Model {
     config: Config,
+    largest_debt: u64,
+    /// What the bucket of a client first seen holds; absent: its burst.
+    initial_tokens: Option<u64>,
     /// Never falls.
     latest_ns: u64,
     clients: BTreeMap<String, Client>,
 }
 
-#[derive(Clone, Debug)]
-struct Client {
-    last_attempt_ns: u64,
-    past: Past,
+/// What a change of the limit leaves each client of its tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(clippy::exhaustive_enums, reason = "tests match on it")]
+pub enum Tokens {
+    /// What it had, at most the new burst; in a window, what it used stays used.
+    Kept,
+    /// The same share of the new burst as it had of the old one. Not for windows.
+    Proportional,
+    /// All: a full bucket, a window without calls.
+    Reset,
 }
 
-/// What a client has done, in the terms of the algorithm that judges it.
 #[derive(Clone, Debug)]
-enum Past {
-    TokenBucket(TokenBucket),
-    LeakyBucket(LeakyBucket),
-    Window(Window),
+struct Client {
+    /// Never falls. Above the latest time seen, it is when the client's ban ends.
+    last_attempt_ns: u64,
+    past: Past,
 }
 
 impl Model {
@@ -62,8 +74,29 @@ impl Model {
     pub fn new(config: Config) -> Self {
         Self {
             config,
+            largest_debt: 0,
+            initial_tokens: None,
             latest_ns: 0,
             clients: BTreeMap::new(),
+        }
+    }
+
+    /// How many tokens [`Model::debit`] may leave a client owing; 0 otherwise.
+    #[must_use]
+    pub fn largest_debt(self, tokens: u64) -> Self {
+        Self {
+            largest_debt: tokens,
+            ..self
+        }
+    }
+
+    /// How many tokens the bucket of a client first seen holds, at most its burst; all of them
+    /// otherwise. Windows ignore it.
+    #[must_use]
+    pub fn initial_tokens(self, tokens: u64) -> Self {
+        Self {
+            initial_tokens: Some(tokens),
+            ..self
         }
     }
 
@@ -77,20 +110,144 @@ impl Model {
             return Answer::TooLarge;
         }
         self.sweep();
-        let new = Client {
-            last_attempt_ns: at_ns,
-            past: Past::new(&self.config.algorithm, u128::from(at_ns)),
-        };
+        let known = self.clients.get(client);
+        if let Some(banned) = known.filter(|known| known.last_attempt_ns > at_ns) {
+            return Answer::Banned {
+                retry_after_ns: u128::from(banned.last_attempt_ns - at_ns),
+            };
+        }
         if cost == 0 {
-            let looked_at = self.clients.get(client).unwrap_or(&new);
-            return looked_at.past.allowed(0, u128::from(at_ns));
+            let new = self.newcomer();
+            return known.unwrap_or(&new).past.allowed(0, u128::from(at_ns));
         }
-        if !self.clients.contains_key(client) && self.is_full() {
-            return Answer::ClientLimit;
+        match self.track(client) {
+            Some(caller) => {
+                let at_ns = caller.attempt(at_ns);
+                caller.past.attempt(cost, at_ns)
+            }
+            None => Answer::ClientLimit,
         }
-        let caller = self.clients.entry(client.to_owned()).or_insert(new);
-        caller.last_attempt_ns = at_ns;
-        caller.past.attempt(cost, u128::from(at_ns))
+    }
+
+    /// What [`Model::call`] would answer.
+    #[must_use]
+    pub fn judge(&self, client: &str, cost: u64, at_ns: u64) -> Answer {
+        self.clone().call(client, cost, at_ns)
+    }
+
+    /// Takes tokens, whether they are there or not, down to the largest debt. How many it took;
+    /// `None` is the client limit. An attempt, but with 0 tokens nothing at all.
+    ///
+    /// Whom it leaves in debt waits until that is paid off as well:
+    ///
+    /// ```
+    /// use tollgate_testkit::{Algorithm, Answer, Config, Model};
+    ///
+    /// let algorithm = Algorithm::TokenBucket { tokens: 1, per_ns: 1, burst: 100 };
+    /// let config = Config { algorithm, max_clients: Some(1), idle_ns: None };
+    /// let mut model = Model::new(config).largest_debt(50).initial_tokens(0);
+    /// assert_eq!(model.debit("a", 60, 0), Some(50));
+    /// assert_eq!(
+    ///     model.call("a", 1, 0),
+    ///     Answer::Limited { remaining: 0, retry_after_ns: 51, reset_after_ns: 150 }
+    /// );
+    /// assert_eq!(model.debit("b", 1, 0), None);
+    /// ```
+    pub fn debit(&mut self, client: &str, tokens: u64, at_ns: u64) -> Option<u64> {
+        if tokens == 0 {
+            return Some(0);
+        }
+        self.pass(at_ns);
+        let (now_ns, largest_debt) = (self.latest_ns, self.largest_debt);
+        let client = self.track(client)?;
+        let at_ns = client.attempt(now_ns);
+        Some(client.past.debit(tokens, largest_debt, at_ns))
+    }
+
+    /// Answers a client's calls with [`Answer::Banned`] until a time, unless it is banned for
+    /// longer already. False is the client limit. An attempt, made when the ban ends.
+    ///
+    /// ```
+    /// use tollgate_testkit::{Algorithm, Answer, Config, Model};
+    ///
+    /// let algorithm = Algorithm::SlidingLog { limit: 1, window_ns: 10 };
+    /// let mut model = Model::new(Config { algorithm, max_clients: Some(1), idle_ns: Some(10) });
+    /// assert!(model.ban("a", 50, 0));
+    /// assert!(!model.ban("b", 50, 59), "a is tracked until it has been idle for 10");
+    /// assert_eq!(model.judge("a", 1, 59), model.judge("a", 1, 60));
+    /// ```
+    pub fn ban(&mut self, client: &str, until_ns: u64, at_ns: u64) -> bool {
+        self.pass(at_ns);
+        let end_ns = self.latest_ns.max(until_ns);
+        match self.track(client) {
+            Some(client) => {
+                client.attempt(end_ns);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Has a client make an attempt that takes nothing; nothing for whom is not tracked.
+    pub fn touch(&mut self, client: &str, at_ns: u64) {
+        self.pass(at_ns);
+        if let Some(client) = self.clients.get_mut(client) {
+            client.attempt(self.latest_ns);
+        }
+    }
+
+    /// Puts another limit in the place of this one, of the same kind, and another idle time.
+    ///
+    /// Whoever is idle under the old one is forgotten before. All others make an attempt that takes
+    /// nothing; what they have then, or will have when their ban ends, is put in the terms of the
+    /// new limit:
+    ///
+    /// - A bucket's level is rounded down to a whole number of `1/q` tokens, with `p/q` the new
+    ///   rate in lowest terms; it is at most the new burst, and no debt above the largest.
+    /// - A fixed window stays open from the time at which it opened. Of an aligned one, the calls
+    ///   belong to the window of the new length that is open.
+    /// - A sliding log's calls count if they count under both lengths.
+    /// - Of a sliding window counter of another length, what is weighed is rounded up and belongs
+    ///   to the window of the new length that is open, as if it had just been taken.
+    ///
+    /// # Panics
+    ///
+    /// To another kind of limit, or another anchor; in proportion, for a window: what that would
+    /// mean is not defined.
+    ///
+    /// ```
+    /// use tollgate_testkit::{Algorithm, Answer, Config, Model, Tokens};
+    ///
+    /// let bucket = |burst| Algorithm::TokenBucket { tokens: 1, per_ns: 10, burst };
+    /// let config = Config { algorithm: bucket(4), max_clients: None, idle_ns: None };
+    /// let mut model = Model::new(config);
+    /// model.call("a", 2, 0);
+    /// model.change(bucket(2), None, Tokens::Proportional, 0);
+    /// assert_eq!(
+    ///     model.call("a", 2, 0),
+    ///     Answer::Limited { remaining: 1, retry_after_ns: 10, reset_after_ns: 10 }
+    /// );
+    /// ```
+    pub fn change(
+        &mut self,
+        algorithm: Algorithm,
+        idle_ns: Option<u64>,
+        tokens: Tokens,
+        at_ns: u64,
+    ) {
+        assert_defined(&self.config.algorithm, &algorithm, tokens);
+        self.pass(at_ns);
+        for client in self.clients.values_mut() {
+            let at_ns = client.attempt(self.latest_ns);
+            client
+                .past
+                .change(&algorithm, tokens, self.largest_debt, at_ns);
+        }
+        self.config = Config {
+            algorithm,
+            idle_ns,
+            ..self.config
+        };
     }
 
     /// Clients tracked at the latest time seen.
@@ -117,32 +274,48 @@ impl Model {
 
     /// Gives a client tokens back, of a call that was admitted at a time or of the latest ones.
     pub fn refund(&mut self, client: &str, tokens: u64, taken_at_ns: Option<u64>, at_ns: u64) {
-        self.latest_ns = self.latest_ns.max(at_ns);
-        self.sweep();
-        let now_ns = u128::from(self.latest_ns);
+        self.pass(at_ns);
         if let Some(client) = self.clients.get_mut(client) {
-            match &mut client.past {
-                Past::TokenBucket(bucket) => bucket.refund(tokens, now_ns),
-                Past::LeakyBucket(bucket) => bucket.refund(tokens, now_ns),
-                Past::Window(window) => {
-                    window.refund(tokens, taken_at_ns.map(u128::from), now_ns);
-                }
-            }
+            let at_ns = client.judged_at_ns(self.latest_ns);
+            client.past.refund(tokens, taken_at_ns, at_ns);
         }
     }
 
     /// Forgets a client at that time, or at the latest one seen if that is later; whether it was
     /// tracked until then.
     pub fn remove(&mut self, client: &str, at_ns: u64) -> bool {
+        self.pass(at_ns);
+        self.clients.remove(client).is_some()
+    }
+
+    /// Lets time pass, if that is later than the latest one seen.
+    fn pass(&mut self, at_ns: u64) {
         self.latest_ns = self.latest_ns.max(at_ns);
         self.sweep();
-        self.clients.remove(client).is_some()
     }
 
     fn sweep(&mut self) {
         let (idle_ns, now_ns) = (self.config.idle_ns, self.latest_ns);
         self.clients
             .retain(|_, client| !client.is_forgotten(idle_ns, now_ns));
+    }
+
+    /// A client first seen at the latest time seen.
+    fn newcomer(&self) -> Client {
+        let now_ns = u128::from(self.latest_ns);
+        Client {
+            last_attempt_ns: self.latest_ns,
+            past: Past::new(&self.config.algorithm, self.initial_tokens, now_ns),
+        }
+    }
+
+    /// The client, tracked from now on if it was not; `None` is the client limit.
+    fn track(&mut self, client: &str) -> Option<&mut Client> {
+        if !self.clients.contains_key(client) && self.is_full() {
+            return None;
+        }
+        let new = self.newcomer();
+        Some(self.clients.entry(client.to_owned()).or_insert(new))
     }
 
     fn is_full(&self) -> bool {
@@ -154,103 +327,20 @@ impl Model {
 }
 
 impl Client {
+    /// The time that stands for now in what it may take: when its ban ends, if it is banned.
+    fn judged_at_ns(&self, now_ns: u64) -> u128 {
+        u128::from(self.last_attempt_ns.max(now_ns))
+    }
+
+    /// Makes an attempt, at a time or when its ban ends; when that is.
+    fn attempt(&mut self, at_ns: u64) -> u128 {
+        self.last_attempt_ns = self.last_attempt_ns.max(at_ns);
+        u128::from(self.last_attempt_ns)
+    }
+
     fn is_forgotten(&self, idle_ns: Option<u64>, at_ns: u64) -> bool {
         idle_ns.is_some_and(|idle_ns| {
             u128::from(self.last_attempt_ns) + u128::from(idle_ns) <= u128::from(at_ns)
         })
-    }
-}
-
-impl Past {
-    fn new(algorithm: &Algorithm, at_ns: u128) -> Self {
-        match *algorithm {
-            Algorithm::TokenBucket {
-                tokens,
-                per_ns,
-                burst,
-            } => Self::TokenBucket(TokenBucket::full(tokens, per_ns, burst, at_ns)),
-            Algorithm::LeakyBucket {
-                tokens,
-                per_ns,
-                burst,
-            } => Self::LeakyBucket(LeakyBucket::drained(tokens, per_ns, burst, at_ns)),
-            Algorithm::FixedWindow {
-                limit,
-                window_ns,
-                anchor,
-            } => {
-                let counting = match anchor {
-                    Anchor::First => Counting::FromFirst,
-                    Anchor::Aligned => Counting::Aligned,
-                };
-                Self::Window(Window::without_calls(counting, limit, window_ns))
-            }
-            Algorithm::SlidingLog { limit, window_ns } => {
-                Self::Window(Window::without_calls(Counting::Log, limit, window_ns))
-            }
-            Algorithm::SlidingWindowCounter { limit, window_ns } => {
-                Self::Window(Window::without_calls(Counting::Weighed, limit, window_ns))
-            }
-        }
-    }
-
-    fn attempt(&mut self, cost: u64, at_ns: u128) -> Answer {
-        let retry_after_ns = least_after(at_ns, self.admits(cost));
-        if retry_after_ns > 0 {
-            return Answer::Limited {
-                remaining: self.remaining(at_ns),
-                retry_after_ns,
-                reset_after_ns: self.reset_after_ns(at_ns),
-            };
-        }
-        // It leaves when those ahead of it have drained, so before it joins them.
-        let delay_ns = match self {
-            Self::LeakyBucket(_) => self.reset_after_ns(at_ns),
-            Self::TokenBucket(_) | Self::Window(_) => 0,
-        };
-        match self {
-            Self::TokenBucket(bucket) => bucket.take(cost, at_ns),
-            Self::LeakyBucket(bucket) => bucket.take(cost, at_ns),
-            Self::Window(window) => window.take(cost, at_ns),
-        }
-        self.allowed(delay_ns, at_ns)
-    }
-
-    fn allowed(&self, delay_ns: u128, at_ns: u128) -> Answer {
-        Answer::Allowed {
-            remaining: self.remaining(at_ns),
-            delay_ns,
-            reset_after_ns: self.reset_after_ns(at_ns),
-        }
-    }
-
-    fn reset_after_ns(&self, at_ns: u128) -> u128 {
-        least_after(at_ns, self.is_as_new())
-    }
-
-    /// At what times a call of that cost would be admitted.
-    fn admits(&self, cost: u64) -> Box<dyn Fn(u128) -> bool + '_> {
-        match self {
-            Self::TokenBucket(bucket) => Box::new(bucket.admits(cost)),
-            Self::LeakyBucket(bucket) => Box::new(bucket.admits(cost)),
-            Self::Window(window) => Box::new(window.admits(cost)),
-        }
-    }
-
-    /// At what times nothing tells the client from a new one.
-    fn is_as_new(&self) -> Box<dyn Fn(u128) -> bool + '_> {
-        match self {
-            Self::TokenBucket(bucket) => Box::new(bucket.is_full()),
-            Self::LeakyBucket(bucket) => Box::new(bucket.is_drained()),
-            Self::Window(window) => Box::new(window.is_as_new()),
-        }
-    }
-
-    fn remaining(&self, at_ns: u128) -> u64 {
-        match self {
-            Self::TokenBucket(bucket) => bucket.remaining(at_ns),
-            Self::LeakyBucket(bucket) => bucket.remaining(at_ns),
-            Self::Window(window) => window.remaining(at_ns),
-        }
     }
 }

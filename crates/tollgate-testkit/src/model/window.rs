@@ -2,8 +2,10 @@
 
 use num_bigint::BigInt;
 use num_rational::BigRational;
+use num_traits::ToPrimitive;
 
-use super::search::{rounded_down, whole};
+use super::Tokens;
+use super::search::{rounded_down, up_to, whole};
 
 /// Which of the admitted calls count against the limit at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +36,8 @@ pub(super) struct Window {
 #[derive(Clone, Copy, Debug)]
 struct Admitted {
     at_ns: u128,
-    cost: u64,
+    /// More than a call can have where those of two windows were added up.
+    cost: u128,
 }
 
 /// What counts against the limit.
@@ -74,7 +77,61 @@ impl Window {
     pub(super) fn take(&mut self, cost: u64, at_ns: u128) {
         let counts = self.counts_at(at_ns);
         self.admitted.retain(counts);
-        self.admitted.push(Admitted { at_ns, cost });
+        self.admitted.push(Admitted {
+            at_ns,
+            cost: cost.into(),
+        });
+    }
+
+    /// Takes what is left and what may be owed; how many that is. A call that takes nothing opens
+    /// no window.
+    pub(super) fn debit(&mut self, tokens: u64, largest_debt: u64, at_ns: u128) -> u64 {
+        let Counted { in_full, weighed } = self.counted(at_ns);
+        let left = whole(&self.limit + largest_debt - in_full) - weighed;
+        let taken = up_to(tokens, left);
+        if taken > 0 {
+            self.take(taken, at_ns);
+        }
+        taken
+    }
+
+    /// Goes on as a window of other numbers, of the same counting and without calls so far, in
+    /// which what counted until then still counts.
+    pub(super) fn change(&mut self, mut to: Self, tokens: Tokens, at_ns: u128) {
+        if tokens != Tokens::Reset {
+            to.admitted = self.carried(to.window_ns, at_ns);
+        }
+        *self = to;
+    }
+
+    /// The calls that count, as a window of another length has them.
+    fn carried(&self, window_ns: u128, at_ns: u128) -> Vec<Admitted> {
+        let counts = self.counts_at(at_ns);
+        let calls = self.admitted.iter().copied().filter(counts);
+        match self.counting {
+            Counting::FromFirst => {
+                // Over the shorter length, a later call would seem to have opened the next one.
+                let closes_ns = self.opened_ns().map(|opened_ns| opened_ns + window_ns);
+                let is_open = closes_ns.is_some_and(|closes_ns| at_ns < closes_ns);
+                calls.filter(|_| is_open).collect()
+            }
+            Counting::Aligned => {
+                let opened_ns = at_ns - at_ns % window_ns;
+                let dated = |call: Admitted| Admitted {
+                    at_ns: call.at_ns.max(opened_ns),
+                    ..call
+                };
+                calls.map(dated).collect()
+            }
+            Counting::Weighed if window_ns != self.window_ns => {
+                let Counted { in_full, weighed } = self.counted(at_ns);
+                let used = (whole(in_full) + weighed).ceil().to_integer();
+                let cost = used.to_u128().unwrap_or(0);
+                let calls = (cost > 0).then_some(Admitted { at_ns, cost });
+                calls.into_iter().collect()
+            }
+            Counting::Log | Counting::Weighed => calls.collect(),
+        }
     }
 
     /// As if so much less had been taken by the calls of that time, or by the latest ones; of the
@@ -83,7 +140,7 @@ impl Window {
         let counts = self.counts_at(at_ns);
         let window = |time_ns: u128| time_ns / self.window_ns;
         let weighed = self.counting == Counting::Weighed;
-        let mut owed = tokens;
+        let mut owed = u128::from(tokens);
         for call in self.admitted.iter_mut().rev() {
             let is_meant = match taken_at_ns {
                 Some(taken_at_ns) => call.at_ns == taken_at_ns,
@@ -112,9 +169,9 @@ impl Window {
         for call in self.admitted.iter().filter(|call| counts(call)) {
             let is_current = call.at_ns / self.window_ns == at_ns / self.window_ns;
             if self.counting != Counting::Weighed || is_current {
-                in_full += u128::from(call.cost);
+                in_full += call.cost;
             } else {
-                of_previous += u128::from(call.cost);
+                of_previous += call.cost;
             }
         }
         let overlap_ns = self.window_ns - at_ns % self.window_ns;

@@ -225,7 +225,7 @@ fn an_answer_is_refused_by_the_name_of_what_is_wrong() {
         (
             r#"{"decision": "denied"}"#,
             "expect[0].decision: unknown variant `denied`, expected one of `allowed`, \
-             `limited`, `client_limit`, `too_large` at line 4 column 32",
+             `limited`, `banned`, `client_limit`, `too_large` at line 4 column 32",
         ),
         (
             r#"{"error": "clock"}"#,
@@ -312,4 +312,36 @@ fn a_text_is_refused_by_what_is_wrong() {
 fn answers_may_be_absent() {
     let text = text(WINDOW, CALL, "").replace(",\n\"expect\": []", "");
     assert!(Trace::parse(&text).unwrap().expect.is_empty());
+}
+
+#[test]
+fn a_ban_is_read_as_it_was_written() {
+    let banned = Answer::Banned {
+        retry_after_ns: u128::MAX,
+    };
+    let written = format!(r#"{{"decision":"banned","retry_after_ns":{}}}"#, u128::MAX);
+    assert_eq!(banned.to_string(), written);
+    let read = Trace::parse(&text(WINDOW, CALL, &written)).unwrap();
+    assert_eq!(read.expect, [banned]);
+    assert_eq!(Trace::parse(&read.to_json()).unwrap(), read);
+    for (answer, wanted) in [
+        (
+            r#"{"decision": "banned"}"#,
+            "expect[0]: retry_after_ns is missing at line 4 column 34",
+        ),
+        (
+            r#"{"decision": "banned", "retry_after_ns": 1, "remaining": 0}"#,
+            "expect[0]: remaining does not belong beside banned at line 4 column 71",
+        ),
+        (
+            r#"{"decision": "banned", "retry_after_ns": 1, "delay_ns": 0}"#,
+            "expect[0]: delay_ns does not belong beside banned at line 4 column 70",
+        ),
+        (
+            r#"{"decision": "banned", "retry_after_ns": 1, "reset_after_ns": 1}"#,
+            "expect[0]: reset_after_ns does not belong beside banned at line 4 column 76",
+        ),
+    ] {
+        says(&text(WINDOW, CALL, answer), wanted);
+    }
 }

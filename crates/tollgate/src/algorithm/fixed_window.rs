@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, positive, window_ns};
+use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
 use crate::time::duration;
-use crate::{BuildError, Decision};
+use crate::{BuildError, ChangeError, Decision, Tokens};
 
 /// At most `limit` tokens in a window of time.
 ///
@@ -53,9 +53,11 @@ impl FixedWindow {
         }
     }
 
-    pub(crate) fn validated(self) -> Result<FixedWindows, BuildError> {
+    pub(crate) fn validated(self, debt: u64) -> Result<FixedWindows, BuildError> {
+        let limit = positive(self.limit)?;
         Ok(FixedWindows {
-            limit: positive(self.limit)?,
+            limit,
+            most: with_debt(limit, debt, u64::MAX)?,
             window_ns: window_ns(self.window)?,
             aligned: self.aligned,
         })
@@ -63,9 +65,11 @@ impl FixedWindow {
 }
 
 /// A validated fixed window.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FixedWindows {
     limit: u64,
+    /// The limit and the largest debt.
+    most: u64,
     window_ns: u64,
     aligned: bool,
 }
@@ -74,7 +78,7 @@ pub struct FixedWindows {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedWindowState {
     opened_at: u64,
-    /// At most the limit.
+    /// At most the limit and the largest debt, of this limit or of one before it.
     used: u64,
     last_attempt: u64,
 }
@@ -91,6 +95,21 @@ impl FixedWindows {
             Some(0)
         };
         (now.saturating_sub(since_edge.unwrap_or(0)), 0)
+    }
+
+    /// The state at `now`, its last attempt, with so much more used.
+    fn with_used(
+        &self,
+        state: &FixedWindowState,
+        now: u64,
+        more: impl FnOnce(u64) -> u64,
+    ) -> FixedWindowState {
+        let (opened_at, used) = self.window_at(state, now);
+        FixedWindowState {
+            opened_at,
+            used: used.saturating_add(more(used)),
+            last_attempt: now,
+        }
     }
 }
 
@@ -117,21 +136,67 @@ impl Algorithm for FixedWindows {
         state.last_attempt
     }
 
-    fn attempt(&self, state: &mut FixedWindowState, cost: u64, now: u64) -> bool {
-        let (opened_at, used) = self.window_at(state, now);
-        let left = self.limit.saturating_sub(used);
-        let admitted = cost <= left;
-        let used = if admitted {
-            used.saturating_add(cost)
+    fn settled_at(&self, state: &FixedWindowState) -> u64 {
+        if state.used > 0 {
+            state.opened_at.saturating_add(self.window_ns)
         } else {
-            used
+            state.last_attempt
+        }
+    }
+
+    fn touch(&self, state: &mut FixedWindowState, now: u64) {
+        *state = self.with_used(state, now, |_| 0);
+    }
+
+    fn attempt(&self, state: &mut FixedWindowState, cost: u64, now: u64) -> bool {
+        let mut admitted = false;
+        *state = self.with_used(state, now, |used| {
+            admitted = cost <= self.limit.saturating_sub(used);
+            if admitted { cost } else { 0 }
+        });
+        admitted
+    }
+
+    fn debit(&self, state: &mut FixedWindowState, tokens: u64, now: u64) -> u64 {
+        let mut taken = 0;
+        *state = self.with_used(state, now, |used| {
+            taken = tokens.min(self.most.saturating_sub(used));
+            taken
+        });
+        taken
+    }
+
+    fn may_become(&self, next: &Self, tokens: Tokens) -> Result<(), ChangeError> {
+        if self.aligned != next.aligned {
+            return Err(ChangeError::OtherAlgorithm);
+        }
+        count_may_be(tokens)
+    }
+
+    /// What was used stays used, also beyond the limit. A window that is open stays open from when
+    /// it opened; an aligned one of another length is the one that `at` falls in.
+    fn converted(
+        &self,
+        before: &Self,
+        state: &FixedWindowState,
+        tokens: Tokens,
+        at: u64,
+    ) -> FixedWindowState {
+        let realigned = self.aligned && before.window_ns != self.window_ns;
+        let used = match tokens {
+            Tokens::Reset => 0,
+            Tokens::Kept | Tokens::Proportional => state.used,
         };
-        *state = FixedWindowState {
+        let opened_at = if realigned {
+            at.saturating_sub(at.checked_rem(self.window_ns).unwrap_or(0))
+        } else {
+            state.opened_at
+        };
+        FixedWindowState {
             opened_at,
             used,
-            last_attempt: now,
-        };
-        admitted
+            last_attempt: state.last_attempt,
+        }
     }
 
     fn remaining(&self, state: &FixedWindowState, now: u64) -> u64 {

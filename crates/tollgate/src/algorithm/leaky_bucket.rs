@@ -1,6 +1,6 @@
 //! The leaky bucket as a queue: admitted calls leave at the rate.
 
-use super::bucket::AnyWidth;
+use super::bucket::{AnyWidth, Asked};
 use crate::{BuildError, Quota};
 
 /// The leaky bucket as a queue of `burst` places that drains at the rate: it admits what the token
@@ -26,6 +26,7 @@ use crate::{BuildError, Quota};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeakyBucket {
     quota: Quota,
+    initial: Option<u64>,
 }
 
 impl LeakyBucket {
@@ -33,10 +34,28 @@ impl LeakyBucket {
     /// built.
     #[must_use]
     pub const fn new(quota: Quota) -> Self {
-        Self { quota }
+        Self {
+            quota,
+            initial: None,
+        }
     }
 
-    pub(crate) fn validated(self) -> Result<AnyWidth, BuildError> {
-        AnyWidth::new(self.quota, true)
+    /// The same, but that so many tokens (at most the burst) are left to a new client: a queue that
+    /// starts with the rest of its places taken.
+    #[must_use]
+    pub const fn initial_tokens(self, tokens: u64) -> Self {
+        Self {
+            initial: Some(tokens),
+            ..self
+        }
+    }
+
+    pub(crate) fn validated(self, debt: u64) -> Result<AnyWidth, BuildError> {
+        AnyWidth::new(Asked {
+            quota: self.quota,
+            initial: self.initial,
+            debt,
+            queue: true,
+        })
     }
 }

@@ -11,12 +11,12 @@ pub(crate) mod token_bucket;
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::{BuildError, Decision};
+use crate::{BuildError, ChangeError, Decision, Tokens};
 
 /// One validated limit, and how it judges calls against a client's state.
 ///
 /// Times handed to one state never run back: whoever holds it sees to that.
-pub trait Algorithm: Clone + Debug + Send + Sync {
+pub trait Algorithm: Clone + Debug + PartialEq + Send + Sync {
     /// What is kept for a client. The default fills vacant places and means nothing.
     type State: Clone + Debug + Default + Send;
 
@@ -32,6 +32,13 @@ pub trait Algorithm: Clone + Debug + Send + Sync {
 
     /// The time of the client's last attempt.
     fn last_attempt(state: &Self::State) -> u64;
+
+    /// The first instant at which nothing tells the client from a new one, if it makes no more
+    /// attempts.
+    fn settled_at(&self, state: &Self::State) -> u64;
+
+    /// An attempt that takes nothing: brings the state to `now`, which becomes the last attempt.
+    fn touch(&self, state: &mut Self::State, now: u64);
 
     /// Takes `cost` (from 1 to the burst) if that many tokens are there, else nothing; either way
     /// `now` becomes the last attempt.
@@ -50,6 +57,17 @@ pub trait Algorithm: Clone + Debug + Send + Sync {
             0
         }
     }
+
+    /// Takes `tokens` (at least 1) whether they are there or not, but no more than leaves the
+    /// largest debt; returns how many. An attempt.
+    fn debit(&self, state: &mut Self::State, tokens: u64, now: u64) -> u64;
+
+    /// Whether what clients have done under this limit can be told in terms of another.
+    fn may_become(&self, next: &Self, tokens: Tokens) -> Result<(), ChangeError>;
+
+    /// What a client's state under `before`, just touched at `at`, is under this limit.
+    fn converted(&self, before: &Self, state: &Self::State, tokens: Tokens, at: u64)
+    -> Self::State;
 
     /// Gives back `tokens` of a call that was admitted at `taken_at`, or of the latest ones, as far
     /// as they still count at `now`: at most until nothing counts. No attempt: the client goes idle
@@ -76,5 +94,22 @@ pub(crate) fn positive(limit: u64) -> Result<u64, BuildError> {
         Err(BuildError::LimitIsZero)
     } else {
         Ok(limit)
+    }
+}
+
+/// The most that may be counted: the limit and the largest debt, if that is within `bound`.
+pub(crate) fn with_debt(limit: u64, debt: u64, bound: u64) -> Result<u64, BuildError> {
+    let most = bound.saturating_sub(limit);
+    if debt > most {
+        return Err(BuildError::DebtTooLarge { debt, most });
+    }
+    Ok(limit.saturating_add(debt))
+}
+
+/// Windows keep their count or lose it; they have no part of a bucket to keep.
+pub(crate) fn count_may_be(tokens: Tokens) -> Result<(), ChangeError> {
+    match tokens {
+        Tokens::Kept | Tokens::Reset => Ok(()),
+        Tokens::Proportional => Err(ChangeError::NotProportional),
     }
 }

@@ -3,9 +3,9 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::{Algorithm, positive, window_ns};
+use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
 use crate::time::duration;
-use crate::{BuildError, Decision};
+use crate::{BuildError, ChangeError, Decision, Tokens};
 
 /// The most entries that a client's log may come to hold.
 const MOST_ENTRIES: u64 = 65_536;
@@ -39,7 +39,7 @@ impl SlidingLog {
         Self { limit, window }
     }
 
-    pub(crate) fn validated(self) -> Result<SlidingLogs, BuildError> {
+    pub(crate) fn validated(self, debt: u64) -> Result<SlidingLogs, BuildError> {
         let limit = positive(self.limit)?;
         if limit > MOST_ENTRIES {
             return Err(BuildError::LimitTooLarge {
@@ -49,15 +49,18 @@ impl SlidingLog {
         }
         Ok(SlidingLogs {
             limit,
+            most: with_debt(limit, debt, MOST_ENTRIES)?,
             window_ns: window_ns(self.window)?,
         })
     }
 }
 
 /// A validated sliding log.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlidingLogs {
     limit: u64,
+    /// The limit and the largest debt.
+    most: u64,
     window_ns: u64,
 }
 
@@ -65,7 +68,8 @@ pub struct SlidingLogs {
 #[derive(Clone, Debug, Default)]
 pub struct SlidingLogState {
     /// (time, tokens) of admitted calls, the oldest first; calls of one instant share an entry, so
-    /// there are at most as many entries as tokens, and tokens never exceed the limit.
+    /// there are at most as many entries as tokens, and tokens never exceed the limit and the
+    /// largest debt, of this limit or of one before it.
     entries: VecDeque<(u64, u64)>,
     /// The tokens of all entries.
     used: u64,
@@ -93,6 +97,15 @@ impl SlidingLogs {
             .entries
             .iter()
             .take_while(move |entry| !self.counts(entry.0, now))
+    }
+
+    /// Notes tokens taken at `now`, the last attempt.
+    fn note(state: &mut SlidingLogState, tokens: u64, now: u64) {
+        state.used = state.used.saturating_add(tokens);
+        match state.entries.back_mut().filter(|entry| entry.0 == now) {
+            Some((_, noted)) => *noted = noted.saturating_add(tokens),
+            None => state.entries.push_back((now, tokens)),
+        }
     }
 
     fn used(&self, state: &SlidingLogState, now: u64) -> u64 {
@@ -124,7 +137,14 @@ impl Algorithm for SlidingLogs {
         state.last_attempt
     }
 
-    fn attempt(&self, state: &mut SlidingLogState, cost: u64, now: u64) -> bool {
+    fn settled_at(&self, state: &SlidingLogState) -> u64 {
+        match state.entries.back() {
+            Some((taken_at, _)) => taken_at.saturating_add(self.window_ns),
+            None => state.last_attempt,
+        }
+    }
+
+    fn touch(&self, state: &mut SlidingLogState, now: u64) {
         state.last_attempt = now;
         while let Some((_, tokens)) = state
             .entries
@@ -132,15 +152,42 @@ impl Algorithm for SlidingLogs {
         {
             state.used = state.used.saturating_sub(tokens);
         }
-        if cost > self.limit.saturating_sub(state.used) {
-            return false;
+    }
+
+    fn attempt(&self, state: &mut SlidingLogState, cost: u64, now: u64) -> bool {
+        self.touch(state, now);
+        let admitted = cost <= self.limit.saturating_sub(state.used);
+        if admitted {
+            Self::note(state, cost, now);
         }
-        state.used = state.used.saturating_add(cost);
-        match state.entries.back_mut().filter(|entry| entry.0 == now) {
-            Some((_, tokens)) => *tokens = tokens.saturating_add(cost),
-            None => state.entries.push_back((now, cost)),
+        admitted
+    }
+
+    fn debit(&self, state: &mut SlidingLogState, tokens: u64, now: u64) -> u64 {
+        self.touch(state, now);
+        let taken = tokens.min(self.most.saturating_sub(state.used));
+        if taken > 0 {
+            Self::note(state, taken, now);
         }
-        true
+        taken
+    }
+
+    fn may_become(&self, _: &Self, tokens: Tokens) -> Result<(), ChangeError> {
+        count_may_be(tokens)
+    }
+
+    /// Entries that still count stay, also beyond the limit, and leave when the new window says so.
+    fn converted(
+        &self,
+        _: &Self,
+        state: &SlidingLogState,
+        tokens: Tokens,
+        _: u64,
+    ) -> SlidingLogState {
+        match tokens {
+            Tokens::Reset => self.fresh(state.last_attempt),
+            Tokens::Kept | Tokens::Proportional => state.clone(),
+        }
     }
 
     fn remaining(&self, state: &SlidingLogState, now: u64) -> u64 {
@@ -191,14 +238,15 @@ impl Algorithm for SlidingLogs {
             };
         }
         // The oldest leave first: wait for the one with which enough has left.
-        let mut free = remaining;
+        let used = self.used(state, now);
+        let mut owed = used.saturating_sub(self.limit.saturating_sub(cost));
         let enough = state
             .entries
             .iter()
             .skip(self.left(state, now).count())
             .find(|entry| {
-                free = free.saturating_add(entry.1);
-                free >= cost
+                owed = owed.saturating_sub(entry.1);
+                owed == 0
             });
         let retry_after = enough.map_or(0, |entry| self.leaves_after(entry.0, now));
         Decision::Limited {

@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, positive, window_ns};
+use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
 use crate::time::{div_ceil, div_floor, duration, product};
-use crate::{BuildError, Decision};
+use crate::{BuildError, ChangeError, Decision, Tokens};
 
 /// At most `limit` tokens in about every stretch of one window, from two counters: the aligned
 /// window that `now` falls in, and the one before it, weighed by the share of it that a window
@@ -40,27 +40,31 @@ impl SlidingWindowCounter {
         Self { limit, window }
     }
 
-    pub(crate) fn validated(self) -> Result<SlidingWindowCounters, BuildError> {
+    pub(crate) fn validated(self, debt: u64) -> Result<SlidingWindowCounters, BuildError> {
+        let limit = positive(self.limit)?;
         Ok(SlidingWindowCounters {
-            limit: positive(self.limit)?,
+            limit,
+            most: with_debt(limit, debt, u64::MAX)?,
             window_ns: window_ns(self.window)?,
         })
     }
 }
 
 /// A validated sliding window counter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SlidingWindowCounters {
     limit: u64,
+    /// The limit and the largest debt.
+    most: u64,
     window_ns: u64,
 }
 
 /// A client's counters, as of the window that its last attempt fell in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SlidingWindowCounterState {
-    /// At most the limit.
+    /// At most the limit and the largest debt, of this limit or of one before it.
     previous: u64,
-    /// At most the limit.
+    /// As `previous`.
     current: u64,
     last_attempt: u64,
 }
@@ -97,15 +101,36 @@ impl SlidingWindowCounters {
         })
     }
 
+    /// Whole tokens used, rounded up, so that what is left rounds down.
+    fn used(&self, seen: &Seen) -> u64 {
+        let window_ns = u128::from(self.window_ns);
+        let weighed = div_ceil(product(seen.previous, seen.closes_in), window_ns);
+        let weighed = u64::try_from(weighed).unwrap_or(u64::MAX);
+        seen.current.saturating_add(weighed)
+    }
+
     /// Whole tokens left.
     fn left(&self, seen: &Seen) -> u64 {
-        let window_ns = u128::from(self.window_ns);
-        // The weighed part rounds up, so that what remains rounds down.
-        let weighed = div_ceil(product(seen.previous, seen.closes_in), window_ns);
-        let weighed = u64::try_from(weighed).unwrap_or(self.limit);
-        self.limit
-            .saturating_sub(seen.current)
-            .saturating_sub(weighed)
+        self.limit.saturating_sub(self.used(seen))
+    }
+
+    /// The counters as seen now, the last attempt, with so many more tokens taken.
+    fn with_taken(seen: &Seen, tokens: u64, now: u64) -> SlidingWindowCounterState {
+        SlidingWindowCounterState {
+            previous: seen.previous,
+            current: seen.current.saturating_add(tokens),
+            last_attempt: now,
+        }
+    }
+
+    /// Nanoseconds until nothing counts any more.
+    fn settles_in(&self, seen: &Seen) -> u128 {
+        let closes_in = u128::from(seen.closes_in);
+        match (seen.current, seen.previous) {
+            (0, 0) => 0,
+            (0, _) => closes_in,
+            _ => closes_in.saturating_add(u128::from(self.window_ns)),
+        }
     }
 
     /// The largest time to the current window's end at which `counted` calls of the window before
@@ -156,16 +181,56 @@ impl Algorithm for SlidingWindowCounters {
         state.last_attempt
     }
 
+    fn settled_at(&self, state: &SlidingWindowCounterState) -> u64 {
+        let settles_in = self.settles_in(&self.seen_at(state, state.last_attempt));
+        let settles_in = u64::try_from(settles_in).unwrap_or(u64::MAX);
+        state.last_attempt.saturating_add(settles_in)
+    }
+
+    fn touch(&self, state: &mut SlidingWindowCounterState, now: u64) {
+        *state = Self::with_taken(&self.seen_at(state, now), 0, now);
+    }
+
     fn attempt(&self, state: &mut SlidingWindowCounterState, cost: u64, now: u64) -> bool {
         let seen = self.seen_at(state, now);
         let admitted = self.admits(&seen, cost);
-        let taken = if admitted { cost } else { 0 };
-        *state = SlidingWindowCounterState {
-            previous: seen.previous,
-            current: seen.current.saturating_add(taken),
-            last_attempt: now,
-        };
+        *state = Self::with_taken(&seen, if admitted { cost } else { 0 }, now);
         admitted
+    }
+
+    fn debit(&self, state: &mut SlidingWindowCounterState, tokens: u64, now: u64) -> u64 {
+        let seen = self.seen_at(state, now);
+        let taken = tokens.min(self.most.saturating_sub(self.used(&seen)));
+        *state = Self::with_taken(&seen, taken, now);
+        taken
+    }
+
+    fn may_become(&self, _: &Self, tokens: Tokens) -> Result<(), ChangeError> {
+        count_may_be(tokens)
+    }
+
+    /// The counters stay. Of windows of another length, all that counts is put in the one that
+    /// `at` falls in.
+    fn converted(
+        &self,
+        before: &Self,
+        state: &SlidingWindowCounterState,
+        tokens: Tokens,
+        at: u64,
+    ) -> SlidingWindowCounterState {
+        if tokens == Tokens::Reset {
+            return self.fresh(state.last_attempt);
+        }
+        let (previous, current) = if before.window_ns == self.window_ns {
+            (state.previous, state.current)
+        } else {
+            (0, before.used(&before.seen_at(state, at)))
+        };
+        SlidingWindowCounterState {
+            previous,
+            current,
+            last_attempt: state.last_attempt,
+        }
     }
 
     fn remaining(&self, state: &SlidingWindowCounterState, now: u64) -> u64 {
@@ -197,14 +262,8 @@ impl Algorithm for SlidingWindowCounters {
         admitted: bool,
     ) -> Decision {
         let seen = self.seen_at(state, now);
-        let window_ns = u128::from(self.window_ns);
         let remaining = self.left(&seen);
-        let reset_after = match (seen.current, seen.previous) {
-            (0, 0) => 0,
-            (0, _) => u128::from(seen.closes_in),
-            _ => u128::from(seen.closes_in).saturating_add(window_ns),
-        };
-        let reset_after = duration(reset_after);
+        let reset_after = duration(self.settles_in(&seen));
         if admitted {
             Decision::Allowed {
                 remaining,

@@ -1,44 +1,17 @@
 //! One shard's clients: who they are, what they have left, and who may be forgotten. Knows nothing
 //! of threads.
 
+use std::sync::Arc;
+
 use super::expiry::Expiry;
 use super::key::{Key, Places};
+use super::rules::Rules;
 use super::table::{Found, LEAST, Table};
 use crate::algorithm::Algorithm;
+use crate::statistics::Counts;
 
 /// The position of nobody: later than everybody's.
 pub(crate) const NOBODY: u64 = u64::MAX;
-
-/// What is the same for all clients of a limiter.
-#[derive(Clone, Debug)]
-pub(crate) struct Rules<A> {
-    pub(crate) algorithm: A,
-    /// Nanoseconds since a client's last attempt after which it is forgotten; at least 1.
-    idle_ns: u64,
-    /// Or never.
-    forgets: bool,
-}
-
-impl<A> Rules<A> {
-    pub(crate) fn new(algorithm: A, idle_ns: Option<u64>) -> Self {
-        Self {
-            algorithm,
-            idle_ns: idle_ns.unwrap_or(u64::MAX),
-            forgets: idle_ns.is_some(),
-        }
-    }
-
-    /// Whether someone last seen at `position` is to be forgotten at `now`. Nobody never is.
-    #[inline]
-    pub(crate) fn is_idle(&self, position: u64, now: u64) -> bool {
-        now.saturating_sub(position) >= self.idle_ns && self.forgets
-    }
-
-    /// Whether clients are forgotten at all.
-    pub(crate) fn forgets(&self) -> bool {
-        self.forgets
-    }
-}
 
 /// Who a client is to its shard.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +19,20 @@ pub(crate) struct Who {
     pub(crate) key: Key,
     /// The hash that the shard's table goes by.
     pub(crate) hash: u32,
+}
+
+/// How a call for a client ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome<R> {
+    Judged(R),
+    /// Nothing was done: the client is banned for so many nanoseconds more.
+    Banned(u64),
+    /// Nothing was done: the limit lets no call take as much.
+    TooLarge {
+        burst: u64,
+    },
+    /// Nothing was done: the client is new, and as many as may be are tracked.
+    Full,
 }
 
 /// What was done under one shard's lock in one go: see
@@ -63,28 +50,48 @@ pub struct LongestHold {
 /// The clients of one shard.
 #[derive(Debug)]
 pub(crate) struct Clients<A: Algorithm> {
+    rules: Arc<Rules<A>>,
     table: Table<A::State>,
-    /// Holds every client that can go idle; empty if none ever does.
+    /// Holds every client that can go idle.
     expiry: Expiry,
     /// The latest time decided at in this shard. Time in here never runs back.
     latest: u64,
-    /// Nobody here was last seen before this; [`NOBODY`] if nobody can go idle.
+    /// No position here is earlier; [`NOBODY`] if nobody is here.
     earliest: u64,
+    /// Nobody here comes up before this.
+    due: u64,
+    /// The latest end of a ban that was ever set here.
+    latest_ban: u64,
+    counts: Counts,
     /// Done since time last advanced, which is since the lock was taken; and the most ever done.
     work: LongestHold,
     most_work: LongestHold,
 }
 
 impl<A: Algorithm> Clients<A> {
-    pub(crate) fn new(places: Places) -> Self {
+    pub(crate) fn new(rules: Arc<Rules<A>>, places: Places) -> Self {
         Self {
+            rules,
             table: Table::new(places),
             expiry: Expiry::default(),
             latest: 0,
             earliest: NOBODY,
+            due: NOBODY,
+            latest_ban: 0,
+            counts: Counts::default(),
             work: LongestHold::default(),
             most_work: LongestHold::default(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn rules(&self) -> &Rules<A> {
+        &self.rules
+    }
+
+    #[inline]
+    pub(crate) fn counts(&mut self) -> &mut Counts {
+        &mut self.counts
     }
 
     /// The later of `now` and the latest time seen here, which it becomes. Comes first whenever
@@ -96,19 +103,35 @@ impl<A: Algorithm> Clients<A> {
         self.latest
     }
 
-    /// Nobody here was last seen before this; never later than the latest time seen here, but for
-    /// [`NOBODY`].
+    /// No position here is earlier; [`NOBODY`] if nobody is here who can go idle.
     #[inline]
     pub(crate) fn earliest(&self) -> u64 {
         self.earliest
     }
 
-    /// After the expiry queue changed.
+    /// Nobody here comes up before this, or is idle.
+    #[inline]
+    pub(crate) fn due(&self) -> u64 {
+        self.due
+    }
+
+    /// After the expiry queue or the rules changed.
     fn note_earliest(&mut self) {
-        self.earliest = self
-            .expiry
-            .earliest()
-            .map_or(NOBODY, |(position, _)| position);
+        let earliest = self.expiry.earliest();
+        self.earliest = earliest.map_or(NOBODY, |(position, _)| position);
+        self.due = earliest.map_or(NOBODY, |(position, _)| self.rules.idling().due(position));
+    }
+
+    /// Holds everybody here to other rules from now on; returns the latest position of anybody
+    /// here. If a limiter that never forgot comes to, its clients are looked at once.
+    pub(crate) fn adopt(&mut self, rules: Arc<Rules<A>>) -> u64 {
+        let forgot = self.rules.idling().forgets();
+        self.rules = rules;
+        if !forgot && self.rules.idling().forgets() {
+            self.rebuild_expiry();
+        }
+        self.note_earliest();
+        self.latest.max(self.latest_ban)
     }
 
     #[cfg(any(test, loom))]
@@ -119,70 +142,244 @@ impl<A: Algorithm> Clients<A> {
     #[inline]
     pub(crate) fn find(&self, who: Who) -> Option<usize> {
         match self.table.find(who.key, who.hash) {
-            Found::At(at) => Some(at),
+            Found::At(at) | Found::Otherwise(at) => Some(at),
             Found::Missing(_) => None,
         }
     }
 
-    /// The state of a known client, unless it has gone idle.
-    pub(crate) fn state_at(&self, rules: &Rules<A>, at: usize, now: u64) -> Option<&A::State> {
-        let state = self.table.state(at)?;
-        (!rules.is_idle(A::last_attempt(state), now)).then_some(state)
+    /// Where a client is, and whether its state has to be brought under that plan's present limit
+    /// first.
+    #[inline]
+    pub(crate) fn find_under(&self, who: Who, plan: u8) -> Option<(usize, bool)> {
+        let key = who.key.with_tag(self.rules.tag(plan));
+        match self.table.find(key, who.hash) {
+            Found::At(at) => Some((at, false)),
+            Found::Otherwise(at) => Some((at, true)),
+            Found::Missing(_) => None,
+        }
     }
 
-    /// The same, to be changed other than by an attempt.
-    pub(crate) fn state_mut_at(
-        &mut self,
-        rules: &Rules<A>,
+    #[inline]
+    fn is_idle(&self, last_attempt: u64, now: u64) -> bool {
+        now >= self.due && self.rules.idling().is_idle(last_attempt, now)
+    }
+
+    /// Looks at a known client's state under a plan's limit, or its own plan's. `None` if it has
+    /// gone idle.
+    pub(crate) fn look<R>(
+        &self,
         at: usize,
+        plan: Option<u8>,
         now: u64,
-    ) -> Option<&mut A::State> {
-        let state = self.table.state_mut(at)?;
-        (!rules.is_idle(A::last_attempt(state), now)).then_some(state)
+        answer: impl FnOnce(&A, &A::State, u64) -> R,
+    ) -> Option<Outcome<R>> {
+        let (tag, state) = self.table.tagged(at)?;
+        let last_attempt = A::last_attempt(state);
+        if self.is_idle(last_attempt, now) {
+            return None;
+        }
+        if last_attempt > now {
+            return Some(Outcome::Banned(last_attempt.wrapping_sub(now)));
+        }
+        let plan = plan.unwrap_or_else(|| Rules::<A>::plan_of(tag));
+        let limit = self.rules.limit(plan);
+        Some(Outcome::Judged(if tag == self.rules.tag(plan) {
+            answer(limit, state, now)
+        } else {
+            answer(limit, &self.rules.brought(tag, state, plan, now), now)
+        }))
     }
 
-    /// An attempt by a known client, which starts afresh if it has gone idle. Its entry in the
-    /// expiry queue stays where it is: a lower bound.
+    /// Whether the client at `at` is tracked and has not gone idle.
+    pub(crate) fn is_active(&self, at: usize, now: u64) -> bool {
+        let state = self.table.tagged(at).map(|(_, state)| state);
+        state.is_some_and(|state| !self.is_idle(A::last_attempt(state), now))
+    }
+
+    /// Writes everybody's state down under the present limits, but for clients who are idle, which
+    /// they stay.
+    pub(crate) fn bring_all(&mut self, now: u64) {
+        for at in 0..self.table.slots() {
+            let tag = self.table.key(at).map(Key::tag);
+            let own = |tag| self.rules.tag(Rules::<A>::plan_of(tag));
+            if tag.is_some_and(|tag| own(tag) != tag) && self.is_active(at, now) {
+                self.bring(at, None, now);
+            }
+        }
+    }
+
+    /// Writes a known client's state down under a plan's present limit, or its own plan's.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn bring(&mut self, at: usize, plan: Option<u8>, now: u64) {
+        let Some((tag, state)) = self.table.tagged(at) else {
+            return;
+        };
+        let plan = plan.unwrap_or_else(|| Rules::<A>::plan_of(tag));
+        let (position, wanted) = (self.rules.position(tag, state), self.rules.tag(plan));
+        let state = if self.is_idle(A::last_attempt(state), now) {
+            self.rules.limit(plan).fresh(now)
+        } else {
+            self.rules.brought(tag, state, plan, now)
+        };
+        self.table.retag(at, wanted, state);
+        self.note_fall(at, position);
+    }
+
+    /// An attempt by a known client whose state is under that plan's present limit. It starts
+    /// afresh if it has gone idle. Its entry in the expiry queue stays where it is: a lower bound.
     #[inline]
     pub(crate) fn attempt<R>(
         &mut self,
-        rules: &Rules<A>,
         at: usize,
+        plan: u8,
         now: u64,
-        act: impl Fn(&A, &mut A::State, u64) -> R,
-    ) -> Option<R> {
-        let state = self.table.state_mut(at)?;
-        if rules.is_idle(A::last_attempt(state), now) {
-            *state = rules.algorithm.fresh(now);
+        act: impl FnOnce(&A, &mut A::State, u64) -> (R, bool),
+    ) -> Outcome<R> {
+        let Some(state) = self.table.state_mut(at) else {
+            return Outcome::Full;
+        };
+        let last_attempt = A::last_attempt(state);
+        // One branch, seldom taken, for two things that are seldom so.
+        if (last_attempt > now) | (now >= self.due)
+            && let Some(left) = self.refuse_or_refresh(at, plan, now)
+        {
+            return Outcome::Banned(left);
         }
-        Some(act(&rules.algorithm, state, now))
+        let Some(state) = self.table.state_mut(at) else {
+            return Outcome::Full;
+        };
+        let (answer, admitted) = act(self.rules.limit(plan), state, now);
+        self.counts.judged(admitted);
+        Outcome::Judged(answer)
     }
 
-    /// Takes in a client that is not here, last seen now.
-    pub(crate) fn insert(&mut self, rules: &Rules<A>, who: Who, state: A::State) {
-        let grown = self.table.insert(who.key, who.hash, state);
+    /// How many nanoseconds more the client is banned, if it is; a client that is idle starts
+    /// afresh.
+    #[cold]
+    #[inline(never)]
+    fn refuse_or_refresh(&mut self, at: usize, plan: u8, now: u64) -> Option<u64> {
+        let state = self.table.state_mut(at)?;
+        let last_attempt = A::last_attempt(state);
+        if last_attempt > now {
+            self.counts.banned = self.counts.banned.wrapping_add(1);
+            return Some(last_attempt.wrapping_sub(now));
+        }
+        if self.rules.idling().is_idle(last_attempt, now) {
+            *state = self.rules.limit(plan).fresh(now);
+        }
+        None
+    }
+
+    /// Changes a known client's state other than by an attempt for tokens. A banned client's time
+    /// is the end of its ban. `None` if it has gone idle.
+    pub(crate) fn change<R>(
+        &mut self,
+        at: usize,
+        now: u64,
+        act: impl FnOnce(&A, &mut A::State, u64) -> R,
+    ) -> Option<R> {
+        let (tag, state) = self.table.tagged(at)?;
+        if self.is_idle(A::last_attempt(state), now) {
+            return None;
+        }
+        let plan = Rules::<A>::plan_of(tag);
+        if tag != self.rules.tag(plan) {
+            self.bring(at, Some(plan), now);
+        }
+        let (tag, state) = self.table.tagged(at)?;
+        let position = self.rules.position(tag, state);
+        let state = self.table.state_mut(at)?;
+        let done = act(self.rules.limit(plan), state, now);
+        self.latest_ban = self.latest_ban.max(A::last_attempt(state));
+        self.note_fall(at, position);
+        Some(done)
+    }
+
+    /// The same for a client that starts afresh if it has gone idle.
+    pub(crate) fn act<R>(
+        &mut self,
+        at: usize,
+        now: u64,
+        act: impl FnOnce(&A, &mut A::State, u64) -> R,
+    ) -> Option<R> {
+        if !self.is_active(at, now) {
+            let plan = Rules::<A>::plan_of(self.table.tagged(at)?.0);
+            let (tag, fresh) = (self.rules.tag(plan), self.rules.limit(plan).fresh(now));
+            self.table.retag(at, tag, fresh);
+        }
+        self.change(at, now, act)
+    }
+
+    /// Takes in a client that is not here, as new; [`enqueue`](Self::enqueue) comes next, under the
+    /// same lock. Returns where it is.
+    pub(crate) fn insert(&mut self, who: Who, plan: u8, now: u64) -> Option<usize> {
+        let key = who.key.with_tag(self.rules.tag(plan));
+        let fresh = self.rules.limit(plan).fresh(now);
+        let grown = self.table.insert(key, who.hash, fresh);
         self.count(0, usize::from(grown));
-        if rules.forgets() {
-            if grown {
-                self.expiry.fit(self.table.most());
-            }
-            // The latest time here is the largest position: it needs no sifting.
-            self.expiry.push(self.latest, who.hash);
+        if grown && self.rules.idling().forgets() {
+            self.expiry.fit(self.table.most());
+        }
+        self.find(who)
+    }
+
+    /// Gives a client its place in the expiry queue, which it has none in yet.
+    pub(crate) fn enqueue(&mut self, at: usize) {
+        let Some((key, (tag, state))) = self.table.key(at).zip(self.table.tagged(at)) else {
+            return;
+        };
+        self.latest_ban = self.latest_ban.max(A::last_attempt(state));
+        if self.rules.idling().forgets() {
+            let position = self.rules.position(tag, state);
+            self.expiry.push(position, self.table.hash(key));
             self.note_earliest();
         }
+    }
+
+    /// The position of the client at `at` was `before`: if it has fallen, its entry is no lower
+    /// bound any more, and it is given another. The old one goes when it comes up, or with all the
+    /// others that have become needless.
+    fn note_fall(&mut self, at: usize, before: u64) {
+        let Some((key, state)) = self.table.tagged(at).zip(self.table.key(at)) else {
+            return;
+        };
+        let position = self.rules.position(key.0, key.1);
+        if position >= before || !self.rules.idling().forgets() {
+            return;
+        }
+        let hash = self.table.hash(state);
+        if self.is_mostly_stale() {
+            self.rebuild_expiry();
+        } else {
+            self.expiry.push(position, hash);
+        }
+        self.note_earliest();
+    }
+
+    /// Whether needless entries of the expiry queue are a quarter of its clients or more.
+    fn is_mostly_stale(&self) -> bool {
+        let clients = self.table.len();
+        let bound = clients.saturating_add(clients >> 2).saturating_add(64);
+        self.expiry.len() > bound
+    }
+
+    /// Gives every client an entry at its own position.
+    fn rebuild_expiry(&mut self) {
+        let rules = &self.rules;
+        let clients = self.table.iter();
+        self.expiry
+            .rebuild(clients.map(|(hash, key, state)| (rules.position(key.tag(), state), hash)));
+        self.count(0, 1);
     }
 
     /// Forgets the client at `at`, whether idle or not. Its entry stays until it comes up, or
     /// until such entries outnumber the clients.
     pub(crate) fn remove(&mut self, at: usize) {
         self.table.remove(at);
-        let stale = self.expiry.len().saturating_sub(self.table.len());
-        if self.table.len() == 0 || stale > self.table.len().saturating_add(64) {
-            let clients = self.table.iter();
-            self.expiry
-                .rebuild(clients.map(|(hash, state)| (A::last_attempt(state), hash)));
+        if self.table.len() == 0 || self.is_mostly_stale() {
+            self.rebuild_expiry();
             self.note_earliest();
-            self.count(0, 1);
         } else {
             self.shrink(false);
         }
@@ -190,29 +387,36 @@ impl<A: Algorithm> Clients<A> {
 
     /// Looks at up to `most` positions that are due: forgets who is idle, corrects the others.
     /// Returns how many were forgotten.
-    pub(crate) fn forget_due(&mut self, rules: &Rules<A>, now: u64, most: usize) -> usize {
+    pub(crate) fn forget_due(&mut self, now: u64, most: usize) -> usize {
         let before = self.table.len();
+        let rules = self.rules.clone();
+        let idling = rules.idling();
         for _ in 0..most {
             let Some((position, hash)) = self.expiry.earliest() else {
                 break;
             };
-            if !rules.is_idle(position, now) {
+            if !idling.is_due(position, now) {
                 break;
             }
             self.count(1, 0);
-            let seen = |at| Some((A::last_attempt(self.table.state(at)?), at));
+            let seen = |at| {
+                let (tag, state) = self.table.tagged(at)?;
+                Some((rules.position(tag, state), at))
+            };
             match self.table.with_hash(hash).filter_map(seen).min() {
-                Some((last_attempt, at)) if rules.is_idle(last_attempt, now) => {
+                Some((position, at)) if idling.is_due(position, now) => {
                     self.table.remove(at);
                     self.expiry.pop();
                 }
-                // Later than its position, which was due: so this makes progress.
-                Some((last_attempt, _)) => self.expiry.correct(last_attempt),
+                // Later than its entry, which was due: so this makes progress.
+                Some((position, _)) => self.expiry.correct(position),
                 None => self.expiry.pop(),
             }
         }
         self.note_earliest();
-        before.saturating_sub(self.table.len())
+        let forgotten = before.saturating_sub(self.table.len());
+        self.counts.forgot(forgotten);
+        forgotten
     }
 
     /// Gives memory back if most of it is unused; all of it if nobody is here and `all` is set.
@@ -235,6 +439,11 @@ impl<A: Algorithm> Clients<A> {
         self.most_work
     }
 
+    /// The clients that fit before the table grows.
+    pub(crate) fn capacity(&self) -> usize {
+        self.table.most()
+    }
+
     /// Bytes on the heap, but for what states hold on it themselves.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.table
@@ -244,34 +453,28 @@ impl<A: Algorithm> Clients<A> {
 
     /// Panics unless the table is in order and the clients can be given entries of their own.
     #[cfg(any(test, loom))]
-    pub(crate) fn validate(&self, rules: &Rules<A>) {
+    pub(crate) fn validate(&self) {
         self.table.validate();
-        if !rules.forgets() {
-            assert_eq!(self.expiry.len(), 0);
+        if !self.rules.idling().forgets() {
             return;
         }
         let mut entries: Vec<(u32, u64)> =
             self.expiry.iter().map(|(at, hash)| (hash, at)).collect();
-        let last = |(hash, state)| (hash, A::last_attempt(state));
-        let mut clients: Vec<(u32, u64)> = self.table.iter().map(last).collect();
+        let seen = |(hash, key, state): (u32, Key, &A::State)| {
+            (hash, self.rules.position(key.tag(), state))
+        };
+        let mut clients: Vec<(u32, u64)> = self.table.iter().map(seen).collect();
         entries.sort_unstable();
         clients.sort_unstable();
         // Of each hash, the nth oldest client takes the nth earliest entry.
         let mut entries = entries.into_iter().peekable();
-        for (hash, last_attempt) in clients {
+        for (hash, seen) in clients {
             while entries.next_if(|entry| entry.0 < hash).is_some() {}
             let (entry_hash, position) = entries.next().expect("an entry for each client");
             assert_eq!(entry_hash, hash);
-            assert!(
-                position <= last_attempt,
-                "{position} is no lower bound of {last_attempt}"
-            );
+            assert!(position <= seen, "{position} is no lower bound of {seen}");
         }
-        let earliest = self
-            .expiry
-            .earliest()
-            .map_or(NOBODY, |(position, _)| position);
-        assert_eq!(self.earliest, earliest);
-        assert!(earliest == NOBODY || earliest <= self.latest);
+        let earliest = self.expiry.earliest();
+        assert_eq!(self.earliest, earliest.map_or(NOBODY, |entry| entry.0));
     }
 }

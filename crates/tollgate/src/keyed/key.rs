@@ -27,10 +27,33 @@ const INLINED_AND_FF: u64 = 0b11 << 62;
 const LENGTH_SHIFT: u32 = 58;
 /// Of a hashed key, that a byte 0xff follows what was hashed.
 const HASHED_AND_FF: u64 = 1 << LENGTH_SHIFT;
-/// Bits that no key uses: left for a client's plan and the generation of its quota.
-const SPARE: u64 = 0x3ff << 48;
+/// Bits that no key uses: where a client's [`Tag`] stands.
+const SPARE: u64 = 0x3ff << TAG_SHIFT;
+const TAG_SHIFT: u32 = 48;
 
-/// A client. All zero is no client; ten bits of the second word are always zero.
+/// Ten bits that a client's place in a table has room for: under which limit its state is written
+/// down (see [`Rules`](super::rules::Rules)). No part of who it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tag(u64);
+
+impl Tag {
+    /// Of a number below 2^10.
+    pub(crate) fn new(number: u16) -> Self {
+        Self((u64::from(number) << TAG_SHIFT) & SPARE)
+    }
+
+    /// The tag whose number is so much higher, below 2^10.
+    #[inline]
+    pub(crate) fn plus(self, more: u16) -> Self {
+        Self(self.0.wrapping_add(u64::from(more) << TAG_SHIFT))
+    }
+
+    pub(crate) fn number(self) -> u16 {
+        u16::try_from(self.0 >> TAG_SHIFT).unwrap_or(0)
+    }
+}
+
+/// A client. All zero is no client; ten bits of the second word are zero, but in a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     low: u64,
@@ -41,10 +64,38 @@ impl Key {
     /// What a vacant place in a table holds.
     pub(crate) const VACANT: Self = Self { low: 0, high: 0 };
 
+    /// The one client of a table of its own: all newcomers to a full one.
+    pub(crate) const OVERFLOW: Self = Self {
+        low: 0,
+        high: HASHED,
+    };
+
     #[inline]
     pub(crate) fn is_vacant(self) -> bool {
         // Every key has one of the two top bits.
         self.high == 0
+    }
+
+    /// Whether both name the same client, whatever their tags.
+    #[inline]
+    pub(crate) fn names_as(self, other: Self) -> bool {
+        self.low == other.low && (self.high ^ other.high) & !SPARE == 0
+    }
+
+    #[inline]
+    pub(crate) fn tag(self) -> Tag {
+        Tag(self.high & SPARE)
+    }
+
+    #[inline]
+    pub(crate) fn with_tag(self, tag: Tag) -> Self {
+        let high = (self.high & !SPARE) | tag.0;
+        Self { high, ..self }
+    }
+
+    #[inline]
+    pub(crate) fn without_tag(self) -> Self {
+        self.with_tag(Tag(0))
     }
 }
 

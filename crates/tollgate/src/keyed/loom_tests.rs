@@ -8,14 +8,14 @@
 use loom::sync::Arc;
 use loom::thread;
 
-use super::clients::Rules;
-use super::key::{Key, Secrets};
-use super::shards::Shards;
-use crate::algorithm::bucket::{AnyWidth, Bucket};
-use crate::{Decision, Rate};
 use core::time::Duration;
 
-use super::store::Store;
+use super::key::{Key, Secrets};
+use super::rules::Idle;
+use super::shards::Shards;
+use super::store::{Store, StorePlan};
+use crate::algorithm::bucket::{AnyWidth, Asked, Bucket};
+use crate::{Decision, Rate};
 
 const IDLE_NS: u64 = 10;
 
@@ -26,12 +26,24 @@ struct World {
     names: [Vec<Key>; 2],
 }
 
-fn world() -> World {
-    let Ok(AnyWidth::Narrow(bucket)) =
-        AnyWidth::new(Rate::new(1, Duration::from_nanos(1)).burst(5), false)
-    else {
+fn bucket(burst: u64) -> Bucket<i64> {
+    let asked = Asked {
+        quota: Rate::new(1, Duration::from_nanos(1)).burst(burst),
+        initial: None,
+        debt: 0,
+        queue: false,
+    };
+    let Ok(AnyWidth::Narrow(bucket)) = AnyWidth::new(asked) else {
         unreachable!("fits 64 bits")
     };
+    bucket
+}
+
+fn world() -> World {
+    world_of(Idle::After(IDLE_NS))
+}
+
+fn world_of(idle: Idle) -> World {
     let secrets = Secrets::fixed(1);
     let places = secrets.places();
     let mut names = [Vec::new(), Vec::new()];
@@ -39,9 +51,14 @@ fn world() -> World {
         let key = secrets.key(&name);
         names[places.shard(places.hash(key))].push(key);
     }
-    let rules = Rules::new(bucket, Some(IDLE_NS));
+    let plan = StorePlan {
+        places,
+        max_clients: 2,
+        idle,
+        overflow: false,
+    };
     World {
-        store: Arc::new(Shards::new(rules, places, 2)),
+        store: Arc::new(plan.build(bucket(5), Box::default())),
         names,
     }
 }

@@ -1,12 +1,17 @@
 //! A bucket a client, bounded.
 
+mod builder;
 mod clients;
 mod expiry;
 mod fingerprint;
+mod idling;
 pub(crate) mod key;
+mod rules;
 pub(crate) mod shards;
 pub(crate) mod store;
 mod table;
+mod total;
+mod upkeep;
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -22,20 +27,46 @@ use core::time::Duration;
 use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::limit::sealed::Shapes;
+use crate::limiter::after;
 use crate::{
-    BuildError, Charge, Clock, ClockWentBackwards, Decision, IntoLimit, Limit, MonotonicClock,
-    Quota, Timestamp, TokenBucket,
+    BuildError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
+    MonotonicClock, Quota, Timestamp, TokenBucket,
 };
+pub use builder::KeyedLimiterBuilder;
 pub use clients::LongestHold;
 use key::Secrets;
-use store::{Idle, Store, StorePlan};
+use store::Store;
 
 type Keyed<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Keyed;
 
-/// So many shards that threads seldom meet in one and that growing or sweeping one is short.
-const SHARD_BITS: u32 = 8;
-/// Below so many clients one shard will do.
-const FEW_CLIENTS: u64 = 4_096;
+/// Which of a limiter's limits a client is held to: that of clients without a plan, or one of
+/// those that [`KeyedLimiterBuilder::plan`] added.
+///
+/// ```
+/// use tollgate::{KeyedLimiter, Plan, Rate};
+///
+/// const PRO: Plan = Plan::nth(1);
+/// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(1), 100)
+///     .plan(Rate::per_hour(100).burst(100))
+///     .build()?;
+/// assert!(limiter.try_acquire_as("alice", 50, PRO).is_allowed());
+/// assert!(!limiter.try_acquire_as("bob", 50, Plan::DEFAULT).is_allowed());
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Plan(u8);
+
+impl Plan {
+    /// That of clients without a plan: the limit that the limiter was built from.
+    pub const DEFAULT: Self = Self(0);
+
+    /// The plan that was added as the `number`th, counted from 1. A limiter that has fewer holds
+    /// its clients to the limit of those without a plan.
+    #[must_use]
+    pub const fn nth(number: u8) -> Self {
+        Self(number)
+    }
+}
 
 /// A bucket a client, for at most `max_clients` of them.
 ///
@@ -75,6 +106,7 @@ pub struct KeyedLimiter<L: Limit = TokenBucket, C: Clock = MonotonicClock> {
     secrets: Secrets,
     issuer: Issuer,
     max_clients: usize,
+    largest_debt: u64,
     timeline: Timeline<C>,
 }
 
@@ -118,13 +150,7 @@ impl KeyedLimiter {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn builder<I: IntoLimit>(limit: I, max_clients: usize) -> KeyedLimiterBuilder<I::Limit> {
-        KeyedLimiterBuilder {
-            limit: limit.into_limit(),
-            max_clients,
-            idle: Idle::Settled,
-            shard_bits: None,
-            clock: MonotonicClock::new(),
-        }
+        KeyedLimiterBuilder::new(limit.into_limit(), max_clients)
     }
 }
 
@@ -201,6 +227,34 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     ) -> Result<Decision, ClockWentBackwards> {
         let now = self.timeline.inject(now)?;
         Ok(self.store.acquire(self.secrets.key(key), cost, now))
+    }
+
+    /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, from a client of that plan.
+    /// Which plan a client has is the caller's to know: a call under another plan than its last one
+    /// takes the tokens along, at most to the plan's burst, as [`Tokens::Kept`](crate::Tokens)
+    /// does. The other calls leave a client its last plan, but for those that do not name one and
+    /// take tokens: they mean the default.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Plan, Rate};
+    ///
+    /// const PRO: Plan = Plan::nth(1);
+    /// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(10), 100)
+    ///     .plan(Rate::per_hour(100).burst(100))
+    ///     .build()?;
+    /// assert_eq!(limiter.try_acquire_as("alice", 40, PRO).remaining(), 60);
+    /// assert_eq!(limiter.try_acquire_as("alice", 4, Plan::DEFAULT).remaining(), 6);
+    /// assert_eq!(limiter.try_acquire_as("alice", 4, PRO).remaining(), 2);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn try_acquire_as<K: Hash + ?Sized>(&self, key: &K, cost: u64, plan: Plan) -> Decision {
+        let now = self.timeline.read();
+        let (decision, _) = self.store.charge(self.secrets.key(key), plan.0, cost, now);
+        decision
     }
 
     /// What remains for a client, without taking anything: as [`try_acquire`](Self::try_acquire)
@@ -280,7 +334,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         let now = self.timeline.read();
         let key = self.secrets.key(key);
         self.issuer
-            .charge(key, cost, self.store.charge(key, cost, now))
+            .charge(key, cost, self.store.charge(key, 0, cost, now))
     }
 
     /// Gives back what was taken, as far as it still counts: a bucket takes in at most its burst,
@@ -343,6 +397,57 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         self.store.refund(self.secrets.key(key), tokens, None, now);
     }
 
+    /// Takes `tokens` whether they are there or not, as far as the
+    /// [largest debt](KeyedLimiterBuilder::largest_debt) goes: for costs that are known only
+    /// afterwards. Counts as an attempt, but for 0 tokens. A client that is new to a full table
+    /// is not tracked for it, and nothing is taken.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn debit<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> Debit {
+        let (now, key) = (self.timeline.read(), self.secrets.key(key));
+        if tokens == 0 {
+            return Debit::new((0, self.store.look(key, 0, now)));
+        }
+        let debited = self.store.debit(key, tokens, now);
+        debited.map_or(Debit::CLIENT_LIMIT, Debit::new)
+    }
+
+    /// Refuses a client everything for that long ([`Decision::Banned`]), or for as long as it is
+    /// banned already if that is longer. Time goes on for its bucket meanwhile. [`remove`] lifts a
+    /// ban, and forgets the client.
+    ///
+    /// A banned client keeps its place until it goes idle after the end of its ban. One that is new
+    /// to a full table is not banned: `false` says so.
+    ///
+    /// [`remove`]: Self::remove
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Decision, KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(10), 100)
+    ///     .clock(ManualClock::default())
+    ///     .build()?;
+    /// let minute = Duration::from_secs(60);
+    /// assert!(limiter.ban("alice", minute));
+    /// assert_eq!(limiter.try_acquire("alice", 1), Decision::Banned { retry_after: minute });
+    /// assert!(limiter.allow("bob"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[doc(alias = "penalise")]
+    #[doc(alias = "block")]
+    #[must_use = "a client that is new to a full table is not banned"]
+    pub fn ban<K: Hash + ?Sized>(&self, key: &K, time: Duration) -> bool {
+        let now = self.timeline.read();
+        self.store.ban(self.secrets.key(key), after(now, time), now)
+    }
+
     /// Forgets a client, whose next call then starts with a full bucket. Returns whether it was
     /// tracked and not idle.
     ///
@@ -391,143 +496,6 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         let now = self.timeline.inject(now)?;
         Ok(self.store.remove(self.secrets.key(key), now))
     }
-
-    /// Clients tracked now: those who are idle are forgotten first.
-    ///
-    /// Exact while no other thread calls; otherwise a number that was right at some instant of
-    /// the call. Costs as little as a look while nobody is due, else as
-    /// [`forget_idle`](Self::forget_idle).
-    ///
-    /// # Panics
-    ///
-    /// If a clock not known to be monotonic went back.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
-    ///
-    /// let clock = ManualClock::default();
-    /// let limiter =
-    ///     KeyedLimiter::builder(Rate::per_second(1).burst(1), 100).clock(clock.clone()).build()?;
-    /// assert!(limiter.allow("alice"));
-    /// assert!(!limiter.allow("alice"));
-    /// assert_eq!(limiter.len(), 1);
-    /// clock.advance(Duration::from_secs(1));
-    /// assert_eq!(limiter.len(), 0);
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    #[must_use]
-    pub fn len(&self) -> usize {
-        to_usize(self.store.len(self.timeline.read()))
-    }
-
-    /// The same at a time that the caller brings: for limiters whose calls bring theirs. Their
-    /// clock, if it is another, would find everybody idle, or nobody.
-    ///
-    /// # Errors
-    ///
-    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
-    ///
-    /// ```
-    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
-    ///
-    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 100)?;
-    /// assert!(limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
-    /// assert!(!limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
-    /// assert_eq!(limiter.len_at(Timestamp::from_nanos(999_999_999))?, 1);
-    /// assert_eq!(limiter.len_at(Timestamp::from_nanos(1_000_000_000))?, 0);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn len_at(&self, now: Timestamp) -> Result<usize, ClockWentBackwards> {
-        Ok(to_usize(self.store.len(self.timeline.inject(now)?)))
-    }
-
-    /// Whether no client is tracked now.
-    ///
-    /// # Panics
-    ///
-    /// If a clock not known to be monotonic went back.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Forgets everybody who is idle and gives their memory back; returns how many they were.
-    ///
-    /// Nobody needs to call this: it is for giving memory back after a crowd has left. It holds
-    /// one shard's lock at a time, for at most 64 clients or one smaller table.
-    ///
-    /// # Panics
-    ///
-    /// If a clock not known to be monotonic went back.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
-    ///
-    /// let clock = ManualClock::default();
-    /// let limiter =
-    ///     KeyedLimiter::builder(Rate::per_second(1).burst(1), 2).clock(clock.clone()).build()?;
-    /// assert!(limiter.allow("alice") && limiter.allow("bob") && !limiter.allow("carol"));
-    /// clock.advance(Duration::from_secs(1));
-    /// assert_eq!(limiter.forget_idle(), 2);
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn forget_idle(&self) -> usize {
-        to_usize(self.store.forget_idle(self.timeline.read()))
-    }
-
-    /// The same at a time that the caller brings.
-    ///
-    /// # Errors
-    ///
-    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
-    ///
-    /// ```
-    /// use tollgate::{KeyedLimiter, Rate, Timestamp};
-    ///
-    /// let limiter = KeyedLimiter::new(Rate::per_second(1).burst(1), 1)?;
-    /// assert!(limiter.try_acquire_at("alice", 1, Timestamp::from_nanos(0))?.is_allowed());
-    /// assert!(!limiter.try_acquire_at("bob", 1, Timestamp::from_nanos(0))?.is_allowed());
-    /// assert_eq!(limiter.forget_idle_at(Timestamp::from_nanos(999_999_999))?, 0);
-    /// assert_eq!(limiter.forget_idle_at(Timestamp::from_nanos(1_000_000_000))?, 1);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn forget_idle_at(&self, now: Timestamp) -> Result<usize, ClockWentBackwards> {
-        let now = self.timeline.inject(now)?;
-        Ok(to_usize(self.store.forget_idle(now)))
-    }
-
-    /// The most clients that are tracked at a time.
-    #[must_use]
-    pub fn max_clients(&self) -> usize {
-        self.max_clients
-    }
-
-    /// The most tokens that one call can take.
-    #[must_use]
-    pub fn burst(&self) -> u64 {
-        self.store.burst()
-    }
-
-    /// Bytes that the clients' table and expiry queue have on the heap (without the entries of a
-    /// sliding log). Asks every shard in turn.
-    #[must_use]
-    pub fn memory_bytes(&self) -> usize {
-        self.store.memory_bytes()
-    }
-
-    /// The most work that any call has done under one lock so far. At most 64 positions are looked
-    /// at and at most one table and its queue made anew: this is here so that a test, or an alert,
-    /// can hold the limiter to it.
-    #[must_use]
-    pub fn longest_hold(&self) -> LongestHold {
-        self.store.longest_hold()
-    }
-}
-
-fn to_usize(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 impl<L: Limit, C: Clock> fmt::Debug for KeyedLimiter<L, C> {
@@ -538,138 +506,5 @@ impl<L: Limit, C: Clock> fmt::Debug for KeyedLimiter<L, C> {
             .field("max_clients", &self.max_clients)
             .field("timeline", &self.timeline)
             .finish_non_exhaustive()
-    }
-}
-
-/// How to build a [`KeyedLimiter`].
-#[must_use = "a builder does nothing until `build`"]
-#[derive(Clone, Debug)]
-pub struct KeyedLimiterBuilder<L, C = MonotonicClock> {
-    limit: L,
-    max_clients: usize,
-    idle: Idle,
-    /// Other than the usual number of shards: for tests that want to see them race.
-    shard_bits: Option<u32>,
-    clock: C,
-}
-
-impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
-    /// Forgets a client this long after its last attempt (a call that was answered `Allowed` or
-    /// `Limited`, with a cost of at least 1), to the nanosecond.
-    ///
-    /// At least the time in which a bucket fills (for windows: by which no past call counts), and
-    /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
-    /// client that stays away that long a fresh bucket early. More than 2^64 - 1 ns, which time
-    /// never reaches here, is never.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
-    ///
-    /// let clock = ManualClock::default();
-    /// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(1), 100)
-    ///     .idle(Duration::from_secs(60))
-    ///     .clock(clock.clone())
-    ///     .build()?;
-    /// assert!(limiter.allow("alice"));
-    /// clock.advance(Duration::from_nanos(59_999_999_999));
-    /// assert!(!limiter.allow("alice"), "known, and this attempt counts too");
-    /// clock.advance(Duration::from_secs(60));
-    /// assert!(limiter.allow("alice"), "forgotten: a fresh bucket");
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn idle(self, idle: Duration) -> Self {
-        // Longer than time can run is never.
-        let idle = u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After);
-        Self { idle, ..self }
-    }
-
-    /// Never forgets a client: each keeps its place until it is removed.
-    ///
-    /// ```
-    /// use std::time::Duration;
-    /// use tollgate::{Decision, KeyedLimiter, ManualClock, Rate};
-    ///
-    /// let clock = ManualClock::default();
-    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(1), 1)
-    ///     .never_forget()
-    ///     .clock(clock.clone())
-    ///     .build()?;
-    /// assert!(limiter.allow("alice"));
-    /// clock.advance(Duration::from_secs(3_600));
-    /// assert_eq!(limiter.try_acquire("bob", 1), Decision::ClientLimit);
-    /// # Ok::<(), tollgate::BuildError>(())
-    /// ```
-    pub fn never_forget(self) -> Self {
-        Self {
-            idle: Idle::Never,
-            ..self
-        }
-    }
-
-    /// Takes time from `clock` instead of a [`MonotonicClock`].
-    pub fn clock<D: Clock>(self, clock: D) -> KeyedLimiterBuilder<L, D> {
-        let Self {
-            limit,
-            max_clients,
-            idle,
-            shard_bits,
-            clock: _,
-        } = self;
-        KeyedLimiterBuilder {
-            limit,
-            max_clients,
-            idle,
-            shard_bits,
-            clock,
-        }
-    }
-
-    /// 2^`bits` shards.
-    #[cfg(all(test, not(loom)))]
-    fn shard_bits(self, bits: u32) -> Self {
-        Self {
-            shard_bits: Some(bits),
-            ..self
-        }
-    }
-
-    /// Checks every bound.
-    ///
-    /// # Errors
-    ///
-    /// A number of the limit that is out of bounds, or a `max_clients` or idle time of zero.
-    ///
-    /// ```
-    /// use tollgate::{BuildError, KeyedLimiter, Rate};
-    ///
-    /// let refused = KeyedLimiter::builder(Rate::per_second(1).burst(1), 0).build();
-    /// assert!(matches!(refused, Err(BuildError::MaxClientsIsZero)));
-    /// ```
-    pub fn build(self) -> Result<KeyedLimiter<L, C>, BuildError> {
-        let limit = self.limit.validated()?;
-        let max_clients = u64::try_from(self.max_clients).unwrap_or(u64::MAX);
-        if max_clients == 0 {
-            return Err(BuildError::MaxClientsIsZero);
-        }
-        let idle = self.idle;
-        if idle == Idle::After(0) {
-            return Err(BuildError::IdleIsZero);
-        }
-        let few = max_clients < FEW_CLIENTS;
-        let shard_bits = self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS });
-        let secrets = Secrets::random(shard_bits);
-        let places = secrets.places();
-        Ok(KeyedLimiter {
-            store: limit.keyed(StorePlan {
-                places,
-                max_clients,
-                idle,
-            }),
-            secrets,
-            issuer: Issuer::new(),
-            max_clients: self.max_clients,
-            timeline: Timeline::new(self.clock),
-        })
     }
 }

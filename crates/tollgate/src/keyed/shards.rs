@@ -6,18 +6,27 @@
 //!
 //! - `total` is raised only by compare-and-swap from below the cap, under the lock of the shard
 //!   that then takes the newcomer in, and lowered under the lock of the shard that forgot someone.
-//! - Each shard publishes a lower bound of its clients' last attempts (`earliest`), true whenever
-//!   its lock is free; `floor` holds a lower bound of those. Only a newcomer to a shard that holds
-//!   nobody can undercut either: it lowers both *before* it raises `total`. Into any other shard
-//!   people come at its latest time, which is no earlier than what it has published.
+//! - Each shard publishes a lower bound of its clients' positions, which are times at which they
+//!   were last seen (`earliest`), true whenever its lock is free; `floor` holds a lower bound of
+//!   those. A newcomer that undercuts either lowers both *before* it raises `total`: the first of
+//!   an empty shard, or of one where everybody is banned until later. A known client's position
+//!   falls only under its shard's lock, which lowers both before it is released.
 //! - A refusal reads the floor and finds that nobody can be idle, then reads that `total` is at the
 //!   cap, then finds that the floor was not lowered in between: at the second reading, as many
 //!   clients as may be were there, and none was idle.
 
-use super::clients::{Clients, LongestHold, NOBODY, Rules, Who};
+use std::sync::Arc;
+
+use super::clients::{Clients, LongestHold, NOBODY, Outcome, Who};
+use super::idling::Idling;
 use super::key::{Key, Places};
+use super::rules::{Latest, Rules};
+use super::store::StorePlan;
+use super::total::Total;
 use crate::algorithm::Algorithm;
+use crate::statistics::Statistics;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::{ChangeError, Tokens};
 
 /// The most positions of an expiry queue looked at while a shard's lock is held.
 pub(crate) const POSITIONS_A_LOCK: usize = 64;
@@ -67,7 +76,7 @@ impl Floor {
         }
     }
 
-    /// Someone last seen at `position` comes to a shard that held nobody.
+    /// Someone of that position comes to a shard where all others' are later.
     fn lower(&self, position: u64) {
         let _writer = lock(&self.writer);
         let lowest = self.position.load(Ordering::Relaxed).min(position);
@@ -88,39 +97,90 @@ impl Floor {
     }
 }
 
+/// Where a client's state is, its lock held.
+struct Place<'a, A: Algorithm> {
+    clients: MutexGuard<'a, Clients<A>>,
+    at: usize,
+    /// The call's time.
+    now: u64,
+    kind: Kind,
+}
+
+/// Whose state that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A client's of that shard.
+    Known,
+    /// The same, only just taken in: it has no position yet.
+    Newcomer,
+    /// That of all newcomers to a full table, which is in no shard.
+    Shared,
+}
+
+impl<'a, A: Algorithm> Place<'a, A> {
+    #[inline]
+    fn known(clients: MutexGuard<'a, Clients<A>>, at: usize, now: u64) -> Self {
+        Self {
+            clients,
+            at,
+            now,
+            kind: Kind::Known,
+        }
+    }
+}
+
+/// The rules as they are, and what changing them has to know.
+#[derive(Debug)]
+struct Changes<A: Algorithm> {
+    rules: Arc<Rules<A>>,
+    latest: Latest,
+}
+
 /// All clients of one limiter.
 #[derive(Debug)]
 pub struct Shards<A: Algorithm> {
-    rules: Rules<A>,
     places: Places,
     max_clients: u64,
     clients: Box<[Apart<Mutex<Clients<A>>>]>,
     /// What each shard publishes, side by side: who searches reads all of them, and who only
     /// decides reads none.
     earliest: Box<[AtomicU64]>,
-    total: Apart<AtomicU64>,
+    /// The one bucket of all newcomers to a full table, if they have one.
+    overflow: Option<Apart<Mutex<Clients<A>>>>,
+    total: Apart<Total>,
     floor: Apart<Floor>,
     /// Where the next search for room starts, so that no shard is always the first.
     next_search: Apart<AtomicU64>,
+    /// Held while the limit is changed, from before the first shard's lock until after the last's.
+    changes: Apart<Mutex<Changes<A>>>,
 }
 
 impl<A: Algorithm> Shards<A> {
-    /// 2^`shard_bits` shards, as in `places`.
-    pub(crate) fn new(rules: Rules<A>, places: Places, max_clients: u64) -> Self {
+    /// As many shards as in the plan's places.
+    pub(crate) fn new(rules: Rules<A>, plan: StorePlan) -> Self {
+        let (rules, places) = (Arc::new(rules), plan.places);
+        let clients = || Apart(Mutex::new(Clients::new(rules.clone(), places)));
         Self {
-            rules,
             places,
-            max_clients,
-            clients: (0..places.shards())
-                .map(|_| Apart(Mutex::new(Clients::new(places))))
-                .collect(),
+            max_clients: plan.max_clients,
+            clients: (0..places.shards()).map(|_| clients()).collect(),
             earliest: (0..places.shards())
                 .map(|_| AtomicU64::new(NOBODY))
                 .collect(),
-            total: Apart(AtomicU64::new(0)),
+            overflow: plan.overflow.then(clients),
+            total: Apart(Total::new()),
             floor: Apart(Floor::new()),
             next_search: Apart(AtomicU64::new(0)),
+            changes: Apart(Mutex::new(Changes {
+                rules,
+                latest: Latest::default(),
+            })),
         }
+    }
+
+    /// The rules as they are. Never ask under a shard's lock.
+    pub(crate) fn rules(&self) -> Arc<Rules<A>> {
+        lock(&self.changes.0).rules.clone()
     }
 
     /// All shards, from the one with that number round to the one before it.
@@ -133,45 +193,93 @@ impl<A: Algorithm> Shards<A> {
         })
     }
 
-    pub(crate) fn algorithm(&self) -> &A {
-        &self.rules.algorithm
-    }
-
-    /// Makes an attempt: `act` brings a client's state to the call's time, which is `now` or the
-    /// latest that its shard has seen, if that is later. `None` is the client limit.
+    /// Makes an attempt. A cost that no bucket may hold is `TooLarge`, one of 0 never is. `act`
+    /// brings a client's state to the call's time, which is `now` or the latest that its shard has
+    /// seen, if that is later, and says whether it was admitted.
     #[inline]
     pub(crate) fn attempt<R>(
         &self,
         key: Key,
+        (plan, cost): (u8, u64),
         now: u64,
-        act: impl Fn(&A, &mut A::State, u64) -> R,
+        act: impl FnOnce(&A, &mut A::State, u64) -> (R, bool),
+    ) -> Outcome<R> {
+        let (who, shard) = self.whereabouts(key);
+        let Some(shard) = self.shard(shard) else {
+            return Outcome::Full;
+        };
+        let (mut clients, mut now) = self.enter(shard, now);
+        let burst = clients.rules().limit(plan).burst();
+        if cost > burst {
+            let counts = clients.counts();
+            counts.too_large = counts.too_large.wrapping_add(1);
+            return Outcome::TooLarge { burst };
+        }
+        let mut kind = Kind::Known;
+        let at = match clients.find_under(who, plan) {
+            Some((at, false)) => at,
+            Some((at, true)) => {
+                clients.bring(at, Some(plan), now);
+                self.publish(shard, &clients, 0);
+                at
+            }
+            None => match self.take_in(shard, clients, (who, plan, now), true) {
+                Some(place) => {
+                    (clients, now, kind) = (place.clients, place.now, place.kind);
+                    place.at
+                }
+                None => return Outcome::Full,
+            },
+        };
+        let outcome = clients.attempt(at, plan, now, act);
+        if kind == Kind::Newcomer {
+            self.settle_in(shard, &mut clients, at);
+        }
+        outcome
+    }
+
+    /// Does something to a client's state other than an attempt for tokens. Who is not tracked is
+    /// taken in first; `None` is the client limit. `shares` says whether it may be done to the
+    /// bucket of all newcomers to a full table.
+    pub(crate) fn act<R>(
+        &self,
+        key: Key,
+        shares: bool,
+        now: u64,
+        act: impl FnOnce(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
         let (who, shard) = self.whereabouts(key);
         let shard = self.shard(shard)?;
-        let (mut clients, now) = self.enter(shard, now);
-        match clients.find(who) {
-            Some(at) => clients.attempt(&self.rules, at, now, act),
-            None => self.attempt_of_a_newcomer(shard, clients, (who, now), act),
+        let (clients, now) = self.enter(shard, now);
+        let mut place = match clients.find(who) {
+            Some(at) => Place::known(clients, at, now),
+            None => self.take_in(shard, clients, (who, 0, now), shares)?,
+        };
+        let done = place.clients.act(place.at, place.now, act);
+        if place.kind == Kind::Newcomer {
+            self.settle_in(shard, &mut place.clients, place.at);
+        } else {
+            self.publish_change(shard, &place.clients, place.kind);
         }
+        done
     }
 
     /// Looks at a client, which changes nothing for it and tracks nobody.
     pub(crate) fn look<R>(
         &self,
         key: Key,
+        plan: Option<u8>,
         now: u64,
         answer: impl Fn(&A, &A::State, u64) -> R,
-    ) -> Option<R> {
+    ) -> Option<Outcome<R>> {
         let (who, shard) = self.whereabouts(key);
         let (clients, now) = self.enter(self.shard(shard)?, now);
-        let algorithm = &self.rules.algorithm;
         let known = clients.find(who);
-        Some(
-            match known.and_then(|at| clients.state_at(&self.rules, at, now)) {
-                Some(state) => answer(algorithm, state, now),
-                None => answer(algorithm, &algorithm.fresh(now), now),
-            },
-        )
+        let seen = known.and_then(|at| clients.look(at, plan, now, &answer));
+        Some(seen.unwrap_or_else(|| {
+            let limit = clients.rules().limit(plan.unwrap_or(0));
+            Outcome::Judged(answer(limit, &limit.fresh(now), now))
+        }))
     }
 
     #[inline]
@@ -188,40 +296,93 @@ impl<A: Algorithm> Shards<A> {
     fn enter<'a>(&self, shard: Shard<'a, A>, now: u64) -> (MutexGuard<'a, Clients<A>>, u64) {
         let mut clients = lock(shard.clients);
         let now = clients.advance(now);
-        if self.rules.is_idle(clients.earliest(), now) {
+        if now >= clients.due() {
             self.tend(shard, &mut clients, now);
         }
         (clients, now)
     }
 
-    /// An attempt by a client that is not in its shard, once the shard was entered.
+    /// Takes in a client that is not in its shard, once the shard was entered. `None` is the client
+    /// limit, unless newcomers share a bucket and this one may.
+    #[cold]
     #[inline(never)]
-    fn attempt_of_a_newcomer<'a, R>(
+    fn take_in<'a>(
         &'a self,
         shard: Shard<'a, A>,
         mut clients: MutexGuard<'a, Clients<A>>,
-        (who, mut now): (Who, u64),
-        act: impl Fn(&A, &mut A::State, u64) -> R,
-    ) -> Option<R> {
-        let algorithm = &self.rules.algorithm;
+        (who, plan, mut now): (Who, u8, u64),
+        shares: bool,
+    ) -> Option<Place<'a, A>> {
+        let overflow = self.overflow.as_ref().filter(|_| shares);
         loop {
-            if let Some(at) = clients.find(who) {
+            if let Some((at, otherwise)) = clients.find_under(who, plan) {
                 // Another thread brought it in while this one searched for room.
-                return clients.attempt(&self.rules, at, now, act);
+                if otherwise {
+                    clients.bring(at, Some(plan), now);
+                    self.publish(shard, &clients, 0);
+                }
+                return Some(Place::known(clients, at, now));
             }
             if self.claim_place(shard, &clients, now) {
-                let mut state = algorithm.fresh(now);
-                let answer = act(algorithm, &mut state, now);
-                clients.insert(&self.rules, who, state);
-                self.publish(shard, &clients, 0);
-                return Some(answer);
+                let at = clients.insert(who, plan, now)?;
+                return Some(Place {
+                    kind: Kind::Newcomer,
+                    ..Place::known(clients, at, now)
+                });
             }
+            let idling = *clients.rules().idling();
+            // Counted where the lock is held, for the answer that it usually comes to.
+            let counted = u64::from(overflow.is_none());
+            let refused = clients.counts().client_limit;
+            clients.counts().client_limit = refused.wrapping_add(counted);
             drop(clients);
-            if self.is_full_of_active(now) {
-                return None;
+            if self.is_full_of_active(&idling, now) {
+                return self.in_overflow(&overflow?.0, plan, now);
             }
-            self.make_room(now);
+            self.make_room(&idling, now);
             (clients, now) = self.enter(shard, now);
+            let refused = clients.counts().client_limit;
+            clients.counts().client_limit = refused.wrapping_sub(counted);
+        }
+    }
+
+    /// The bucket that newcomers to a full table share.
+    fn in_overflow<'a>(
+        &'a self,
+        overflow: &'a Mutex<Clients<A>>,
+        plan: u8,
+        now: u64,
+    ) -> Option<Place<'a, A>> {
+        let (who, _) = self.whereabouts(Key::OVERFLOW);
+        let mut clients = lock(overflow);
+        let now = clients.advance(now);
+        let at = match clients.find_under(who, plan) {
+            Some((at, otherwise)) => {
+                if otherwise {
+                    clients.bring(at, Some(plan), now);
+                }
+                at
+            }
+            None => clients.insert(who, plan, now)?,
+        };
+        Some(Place {
+            kind: Kind::Shared,
+            ..Place::known(clients, at, now)
+        })
+    }
+
+    /// Gives a newcomer its position, once its state is what it is to be.
+    #[cold]
+    #[inline(never)]
+    fn settle_in(&self, shard: Shard<'_, A>, clients: &mut Clients<A>, at: usize) {
+        clients.enqueue(at);
+        self.publish(shard, clients, 0);
+    }
+
+    /// Publishes what changed for a client of that shard.
+    fn publish_change(&self, shard: Shard<'_, A>, clients: &Clients<A>, kind: Kind) {
+        if kind != Kind::Shared {
+            self.publish(shard, clients, 0);
         }
     }
 
@@ -230,7 +391,7 @@ impl<A: Algorithm> Shards<A> {
     #[cold]
     #[inline(never)]
     fn tend(&self, shard: Shard<'_, A>, clients: &mut Clients<A>, now: u64) {
-        let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_CALL);
+        let forgotten = clients.forget_due(now, POSITIONS_A_CALL);
         if forgotten > 0 {
             // A table that is mostly empty does not grow in the same call.
             clients.shrink(false);
@@ -243,49 +404,51 @@ impl<A: Algorithm> Shards<A> {
     /// places of those who were still taken.
     fn publish(&self, shard: Shard<'_, A>, clients: &Clients<A>, forgotten: usize) {
         if forgotten > 0 {
-            let forgotten = u64::try_from(forgotten).unwrap_or(0);
-            self.total.0.fetch_sub(forgotten, Ordering::AcqRel);
+            self.total.0.release(forgotten);
         }
         // Written only when it changed, which who searches will be glad of.
-        if shard.earliest.load(Ordering::Relaxed) != clients.earliest() {
+        let published = shard.earliest.load(Ordering::Relaxed);
+        if published != clients.earliest() {
             shard.earliest.store(clients.earliest(), Ordering::Release);
         }
+        if clients.earliest() < published {
+            self.floor.0.lower(clients.earliest());
+        }
+    }
+
+    /// Lowers the bounds for newcomers of that position, before their places are claimed; returns
+    /// whether they undercut them.
+    fn undercut(&self, shard: Shard<'_, A>, clients: &Clients<A>, position: u64) -> bool {
+        let undercuts = position < clients.earliest() && clients.rules().idling().forgets();
+        if undercuts {
+            shard.earliest.store(position, Ordering::Release);
+            self.floor.0.lower(position);
+        }
+        undercuts
     }
 
     /// Takes a newcomer's place in `total`, if there is one; the caller then takes it in under the
     /// same lock.
-    fn claim_place(&self, shard: Shard<'_, A>, clients: &Clients<A>, now: u64) -> bool {
-        if self.total.0.load(Ordering::Acquire) >= self.max_clients {
+    fn claim_place(&self, shard: Shard<'_, A>, clients: &Clients<A>, position: u64) -> bool {
+        if !self.total.0.has_room(self.max_clients) {
             return false;
         }
         // The bounds first, then the count: see the top of this file.
-        let undercuts = self.rules.forgets() && clients.earliest() == NOBODY;
-        if undercuts {
-            shard.earliest.store(now, Ordering::Release);
-            self.floor.0.lower(now);
-        }
-        let raised = |total: u64| (total < self.max_clients).then(|| total.saturating_add(1));
-        let total = &self.total.0;
-        let claimed = total
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, raised)
-            .is_ok();
-        #[cfg(loom)]
-        assert!(total.load(Ordering::Acquire) <= self.max_clients);
+        let undercuts = self.undercut(shard, clients, position);
+        let claimed = self.total.0.claim(self.max_clients);
         if undercuts && !claimed {
-            shard.earliest.store(NOBODY, Ordering::Release);
+            shard.earliest.store(clients.earliest(), Ordering::Release);
         }
         claimed
     }
 
     /// Whether at some instant of this call as many clients as may be were tracked, and none of
-    /// them was idle at `now`.
-    fn is_full_of_active(&self, now: u64) -> bool {
+    /// them came up at `now`.
+    fn is_full_of_active(&self, idling: &Idling, now: u64) -> bool {
         let floor = &self.floor.0;
         let version = floor.version.load(Ordering::Acquire);
-        !self
-            .rules
-            .is_idle(floor.position.load(Ordering::Acquire), now)
-            && self.total.0.load(Ordering::Acquire) >= self.max_clients
+        !idling.is_due(floor.position.load(Ordering::Acquire), now)
+            && self.total.0.tracked() >= self.max_clients
             && floor.version.load(Ordering::Acquire) == version
     }
 
@@ -296,15 +459,13 @@ impl<A: Algorithm> Shards<A> {
     /// n/64 + 1 of them, and in all of them together each position is looked at once.
     #[cold]
     #[inline(never)]
-    fn make_room(&self, now: u64) {
+    fn make_room(&self, idling: &Idling, now: u64) {
         let version = self.floor.0.version.load(Ordering::Acquire);
         let start = self.next_search.0.fetch_add(1, Ordering::Relaxed);
         let start = usize::try_from(start).unwrap_or(0) & self.clients.len().saturating_sub(1);
         let mut earliest = NOBODY;
         for shard in self.shards_from(start) {
-            let due = self
-                .rules
-                .is_idle(shard.earliest.load(Ordering::Acquire), now);
+            let due = idling.is_due(shard.earliest.load(Ordering::Acquire), now);
             if due && self.forget_some(shard, now) > 0 {
                 return;
             }
@@ -317,7 +478,7 @@ impl<A: Algorithm> Shards<A> {
     fn forget_some(&self, shard: Shard<'_, A>, now: u64) -> usize {
         let mut clients = lock(shard.clients);
         let now = clients.advance(now);
-        let forgotten = clients.forget_due(&self.rules, now, POSITIONS_A_LOCK);
+        let forgotten = clients.forget_due(now, POSITIONS_A_LOCK);
         self.publish(shard, &clients, forgotten);
         forgotten
     }
@@ -326,20 +487,15 @@ impl<A: Algorithm> Shards<A> {
     /// smaller table, under each lock; and then on to the next shard, since a lock that is taken
     /// again at once lets nobody else in.
     pub(crate) fn forget_idle(&self, now: u64) -> u64 {
-        let floor = &self.floor.0;
+        let (floor, rules) = (&self.floor.0, self.rules());
+        let idling = rules.idling();
         let mut forgotten = 0_usize;
         let mut swept = false;
-        while self
-            .rules
-            .is_idle(floor.position.load(Ordering::Acquire), now)
-        {
+        while idling.is_due(floor.position.load(Ordering::Acquire), now) {
             let version = floor.version.load(Ordering::Acquire);
             let mut earliest = NOBODY;
             for shard in self.shards_from(0) {
-                if self
-                    .rules
-                    .is_idle(shard.earliest.load(Ordering::Acquire), now)
-                {
+                if idling.is_due(shard.earliest.load(Ordering::Acquire), now) {
                     forgotten = forgotten.saturating_add(self.forget_some(shard, now));
                 }
                 earliest = earliest.min(shard.earliest.load(Ordering::Acquire));
@@ -358,7 +514,7 @@ impl<A: Algorithm> Shards<A> {
     /// Clients tracked once everybody who is idle at `now` was forgotten.
     pub(crate) fn len(&self, now: u64) -> u64 {
         self.forget_idle(now);
-        self.total.0.load(Ordering::Acquire)
+        self.total.0.tracked()
     }
 
     /// Gives tokens back to a client that is tracked and not idle. For anybody else there is
@@ -370,10 +526,12 @@ impl<A: Algorithm> Shards<A> {
         };
         let mut clients = lock(shard.clients);
         let now = clients.advance(now);
-        if let Some(at) = clients.find(who)
-            && let Some(state) = clients.state_mut_at(&self.rules, at, now)
-        {
-            self.rules.algorithm.refund(state, tokens, taken_at, now);
+        if let Some(at) = clients.find(who) {
+            clients.change(at, now, |limit, state, now| {
+                let now = now.max(A::last_attempt(state));
+                limit.refund(state, tokens, taken_at, now);
+            });
+            self.publish(shard, &clients, 0);
         }
     }
 
@@ -398,10 +556,94 @@ impl<A: Algorithm> Shards<A> {
         let Some(at) = clients.find(who) else {
             return false;
         };
-        let was_active = clients.state_at(&self.rules, at, now).is_some();
+        let was_active = clients.is_active(at, now);
         clients.remove(at);
         self.publish(shard, &clients, 1);
         was_active
+    }
+
+    /// Everybody's shard, and the bucket that newcomers share.
+    fn everywhere(&self) -> impl Iterator<Item = &Mutex<Clients<A>>> {
+        let all = self.clients.iter().chain(&self.overflow);
+        all.map(|clients| &clients.0)
+    }
+
+    /// Holds clients of one plan to another limit from now on.
+    ///
+    /// Takes every shard's lock once, and looks at no client: each is brought over when it is next
+    /// seen. Calls that race with it are judged by either limit.
+    pub(crate) fn change(
+        &self,
+        plan: u8,
+        limit: A,
+        tokens: Tokens,
+        now: u64,
+    ) -> Result<(), ChangeError> {
+        let mut changes = lock(&self.changes.0);
+        let changed = changes
+            .rules
+            .changed((plan, limit), tokens, now, &changes.latest)?;
+        if let Some(rules) = changed.map(Arc::new) {
+            let latest = self.adopt(&rules, now);
+            rules.note_latest(&mut changes.latest, latest);
+            changes.rules = rules;
+        }
+        Ok(())
+    }
+
+    /// Hands every shard its rules; returns the latest position of anybody.
+    fn adopt(&self, rules: &Arc<Rules<A>>, now: u64) -> u64 {
+        let mut latest = now;
+        for shard in self.shards_from(0) {
+            let mut clients = lock(shard.clients);
+            clients.advance(now);
+            latest = latest.max(clients.adopt(rules.clone()));
+            self.publish(shard, &clients, 0);
+        }
+        if let Some(overflow) = &self.overflow {
+            let mut clients = lock(&overflow.0);
+            clients.advance(now);
+            latest = latest.max(clients.adopt(rules.clone()));
+        }
+        latest
+    }
+
+    /// Brings everybody over to the present limits, so that none before them matters any more.
+    /// Looks at every client, one shard after the other. Returns how many earlier limits did.
+    pub(crate) fn settle(&self, now: u64) -> usize {
+        let mut changes = lock(&self.changes.0);
+        let remembered = changes.rules.remembers();
+        if remembered > 0 {
+            let rules = Arc::new(changes.rules.settled());
+            for shard in self.shards_from(0) {
+                let mut clients = lock(shard.clients);
+                let now = clients.advance(now);
+                clients.bring_all(now);
+                clients.adopt(rules.clone());
+                self.publish(shard, &clients, 0);
+            }
+            if let Some(overflow) = &self.overflow {
+                let mut clients = lock(&overflow.0);
+                let now = clients.advance(now);
+                clients.bring_all(now);
+                clients.adopt(rules.clone());
+            }
+            changes.rules = rules;
+        }
+        remembered
+    }
+
+    /// How often each answer was given.
+    pub(crate) fn statistics(&self) -> Statistics {
+        let mut statistics = Statistics::default();
+        for shard in self.shards_from(0) {
+            lock(shard.clients).counts().add_to(&mut statistics);
+        }
+        if let Some(overflow) = &self.overflow {
+            let mut clients = lock(&overflow.0);
+            clients.counts().add_overflow_to(&mut statistics);
+        }
+        statistics
     }
 
     /// The most that was ever done under one lock.
@@ -415,12 +657,18 @@ impl<A: Algorithm> Shards<A> {
         most
     }
 
+    /// The clients that fit before any table grows, if they are spread evenly.
+    pub(crate) fn capacity(&self) -> usize {
+        let own = |shard: Shard<'_, A>| lock(shard.clients).capacity();
+        self.shards_from(0).map(own).fold(0, usize::saturating_add)
+    }
+
     /// Bytes on the heap, but for what states hold on it themselves.
     pub(crate) fn memory_bytes(&self) -> usize {
         let shard = size_of::<Apart<Mutex<Clients<A>>>>().saturating_add(size_of::<AtomicU64>());
         let shards = self.clients.len().saturating_mul(shard);
-        let held = |shard: Shard<'_, A>| lock(shard.clients).memory_bytes();
-        self.shards_from(0)
+        let held = |clients: &Mutex<Clients<A>>| lock(clients).memory_bytes();
+        self.everywhere()
             .map(held)
             .fold(shards, usize::saturating_add)
     }
@@ -432,16 +680,13 @@ impl<A: Algorithm> Shards<A> {
         let floor = self.floor.0.position.load(Ordering::Acquire);
         for shard in self.shards_from(0) {
             let clients = lock(shard.clients);
-            clients.validate(&self.rules);
+            clients.validate();
             total += u64::try_from(clients.len()).unwrap_or(u64::MAX);
             assert_eq!(shard.earliest.load(Ordering::Acquire), clients.earliest());
             assert!(floor <= clients.earliest());
         }
-        assert_eq!(
-            total,
-            self.total.0.load(Ordering::Acquire),
-            "a place was lost"
-        );
+        assert_eq!(total, self.total.0.tracked(), "a place was lost");
+        assert!(self.total.0.has_room(total + 1), "a promise was kept open");
         assert!(total <= self.max_clients, "above the cap");
     }
 }

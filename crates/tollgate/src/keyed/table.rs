@@ -9,7 +9,7 @@
 
 use core::ops::Range;
 
-use super::key::{Key, Places};
+use super::key::{Key, Places, Tag};
 
 /// The least capacity of a table that holds anything.
 pub(crate) const LEAST: usize = 8;
@@ -36,6 +36,8 @@ pub(crate) struct Table<S> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     At(usize),
+    /// There, under another tag.
+    Otherwise(usize),
     Missing(usize),
 }
 
@@ -60,7 +62,7 @@ impl<S: Clone + Default> Table<S> {
 
     #[inline]
     pub(crate) fn hash(&self, key: Key) -> u32 {
-        self.places.in_shard(self.places.hash(key))
+        self.places.in_shard(self.places.hash(key.without_tag()))
     }
 
     #[inline]
@@ -71,30 +73,43 @@ impl<S: Clone + Default> Table<S> {
         usize::try_from(u64::from(hash).wrapping_mul(capacity) >> 32).unwrap_or(usize::MAX)
     }
 
-    /// Where the client with this key and hash is.
+    /// Where the client with this key and hash is; the key's tag is the one that is expected there.
     #[inline]
     pub(crate) fn find(&self, key: Key, hash: u32) -> Found {
         let home = self.home(hash);
         let run = self.slots.get(home..).unwrap_or_default();
         for (steps, slot) in run.iter().enumerate() {
+            let at = home.wrapping_add(steps);
             if slot.key == key {
-                return Found::At(home.wrapping_add(steps));
+                return Found::At(at);
+            }
+            if slot.key.names_as(key) {
+                return Found::Otherwise(at);
             }
             if slot.key.is_vacant() || self.hash(slot.key) > hash {
-                return Found::Missing(home.wrapping_add(steps));
+                return Found::Missing(at);
             }
         }
         Found::Missing(self.slots.len())
     }
 
+    /// A client's tag and state.
     #[inline]
-    pub(crate) fn state(&self, at: usize) -> Option<&S> {
-        self.slots.get(at).map(|slot| &slot.state)
+    pub(crate) fn tagged(&self, at: usize) -> Option<(Tag, &S)> {
+        self.slots.get(at).map(|slot| (slot.key.tag(), &slot.state))
     }
 
     #[inline]
     pub(crate) fn state_mut(&mut self, at: usize) -> Option<&mut S> {
         self.slots.get_mut(at).map(|slot| &mut slot.state)
+    }
+
+    /// Writes a client's state down anew, under another tag.
+    pub(crate) fn retag(&mut self, at: usize, tag: Tag, state: S) {
+        if let Some(slot) = self.slots.get_mut(at) {
+            slot.key = slot.key.with_tag(tag);
+            slot.state = state;
+        }
     }
 
     /// The slots of clients with this hash.
@@ -144,7 +159,7 @@ impl<S: Clone + Default> Table<S> {
     /// Where a missing client would have to be put, and the vacant slot that ends the run there;
     /// `None` if that is the last slot, which stays vacant.
     fn place(&self, key: Key, hash: u32) -> Option<(usize, usize)> {
-        let (Found::At(at) | Found::Missing(at)) = self.find(key, hash);
+        let (Found::At(at) | Found::Otherwise(at) | Found::Missing(at)) = self.find(key, hash);
         let run = self.slots.get(at..)?;
         let vacant = run.iter().position(|slot| slot.key.is_vacant())?;
         let vacant = at.saturating_add(vacant);
@@ -224,10 +239,21 @@ impl<S: Clone + Default> Table<S> {
         self.slots.capacity().saturating_mul(size_of::<Slot<S>>())
     }
 
-    /// Every client's hash and state.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &S)> {
+    /// Every client's hash, key and state.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Key, &S)> {
         let live = self.slots.iter().filter(|slot| !slot.key.is_vacant());
-        live.map(|slot| (self.hash(slot.key), &slot.state))
+        live.map(|slot| (self.hash(slot.key), slot.key, &slot.state))
+    }
+
+    /// How many slots there are, vacant ones among them.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whose slot that is; `None` if nobody's.
+    pub(crate) fn key(&self, at: usize) -> Option<Key> {
+        let key = self.slots.get(at)?.key;
+        (!key.is_vacant()).then_some(key)
     }
 
     /// Panics unless every client can be found and the order holds.
@@ -235,7 +261,7 @@ impl<S: Clone + Default> Table<S> {
     pub(crate) fn validate(&self) {
         assert_eq!(self.iter().count(), self.live);
         assert!(self.live <= self.most().max(self.live.min(LEAST)));
-        assert!(self.iter().is_sorted_by_key(|(hash, _)| hash));
+        assert!(self.iter().is_sorted_by_key(|(hash, _, _)| hash));
         for (at, slot) in self
             .slots
             .iter()

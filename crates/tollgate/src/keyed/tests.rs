@@ -2,21 +2,34 @@
 //! hashes meet, and the number of shards.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use tollgate_testkit::{Answer, Random};
 
-use super::clients::{Clients, Rules, Who};
+use super::clients::{Clients, Who};
 use super::key::Secrets;
+use super::rules::{Idle, Plans, Rules};
 use super::*;
 use crate::algorithm::Algorithm;
-use crate::algorithm::bucket::{AnyWidth, Bucket};
+use crate::algorithm::bucket::{AnyWidth, Asked, Bucket};
 use crate::{ManualClock, Rate};
 
 fn bucket() -> Bucket<i64> {
-    match AnyWidth::new(Rate::new(1, Duration::from_nanos(1)).burst(3), false) {
+    let asked = Asked {
+        quota: Rate::new(1, Duration::from_nanos(1)).burst(3),
+        initial: None,
+        debt: 0,
+        queue: false,
+    };
+    match AnyWidth::new(asked) {
         Ok(AnyWidth::Narrow(bucket)) => bucket,
         other => unreachable!("{other:?}"),
     }
+}
+
+fn rules(idle_ns: u64) -> Arc<Rules<Bucket<i64>>> {
+    let plans = Plans::new(bucket(), Box::default());
+    Arc::new(Rules::new(plans, Idle::After(idle_ns)))
 }
 
 /// Names that one table cannot tell apart by their hashes, four pairs of them, found by trying: of
@@ -36,7 +49,7 @@ fn names_that_meet(secrets: &Secrets) -> Vec<(u64, u64)> {
 #[test]
 fn a_shard_holds_what_a_map_holds() {
     const IDLE_NS: u64 = 20;
-    let rules = Rules::new(bucket(), Some(IDLE_NS));
+    let rules = rules(IDLE_NS);
     let secrets = Secrets::random(0);
     let places = secrets.places();
     let pairs = names_that_meet(&secrets);
@@ -44,7 +57,7 @@ fn a_shard_holds_what_a_map_holds() {
         let mut random = Random::new(seed);
         let mut names: Vec<u64> = (0..random.magnitude(200)).map(|n| n + 1_000_000).collect();
         names.extend(pairs.iter().flat_map(|pair| [pair.0, pair.1]));
-        let mut clients: Clients<Bucket<i64>> = Clients::new(places);
+        let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone(), places);
         let mut map: HashMap<u64, u64> = HashMap::new();
         let mut now = 0;
         for step in 0..400 {
@@ -68,7 +81,7 @@ fn a_shard_holds_what_a_map_holds() {
                 1 | 2 => {
                     let most = random.magnitude(64) as usize;
                     let due = map.values().filter(|seen| now - **seen >= IDLE_NS).count();
-                    let forgotten = clients.forget_due(&rules, now, most);
+                    let forgotten = clients.forget_due(now, most);
                     assert!(forgotten <= due && (most < 64 || map.len() > 30 || forgotten == due));
                     // Which of the due ones went is the shard's to choose.
                     map.retain(|name, _| {
@@ -87,21 +100,22 @@ fn a_shard_holds_what_a_map_holds() {
                     match found {
                         Some(at) => {
                             let act = |bucket: &Bucket<i64>, state: &mut _, now| {
-                                bucket.attempt(state, 1, now)
+                                ((), bucket.attempt(state, 1, now))
                             };
-                            clients.attempt(&rules, at, now, act);
+                            clients.attempt(at, 0, now, act);
                         }
                         None => {
-                            clients.insert(&rules, Who { key, hash }, rules.algorithm.fresh(now));
+                            let at = clients.insert(Who { key, hash }, 0, now).unwrap();
+                            clients.enqueue(at);
                         }
                     }
                     map.insert(name, now);
                 }
             }
-            clients.validate(&rules);
+            clients.validate();
         }
-        while clients.forget_due(&rules, now + IDLE_NS, 64) > 0 {}
-        clients.validate(&rules);
+        while clients.forget_due(now + IDLE_NS, 64) > 0 {}
+        clients.validate();
         assert_eq!(clients.len(), 0, "seed {seed}");
     }
 }
@@ -109,15 +123,16 @@ fn a_shard_holds_what_a_map_holds() {
 /// One client's removal and return, over and over, leaves no trail of stale positions.
 #[test]
 fn removing_and_returning_does_not_pile_up() {
-    let rules = Rules::new(bucket(), Some(1_000_000));
+    let rules = rules(1_000_000);
     let secrets = Secrets::random(0);
     let places = secrets.places();
-    let mut clients: Clients<Bucket<i64>> = Clients::new(places);
+    let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone(), places);
     let add = |clients: &mut Clients<Bucket<i64>>, name: u64, now| {
         let key = secrets.key(&name);
         let hash = places.in_shard(places.hash(key));
-        clients.insert(&rules, Who { key, hash }, rules.algorithm.fresh(now));
-        clients.find(Who { key, hash }).unwrap()
+        let at = clients.insert(Who { key, hash }, 0, now).unwrap();
+        clients.enqueue(at);
+        at
     };
     for now in 0..10_000 {
         clients.advance(now);
@@ -126,7 +141,7 @@ fn removing_and_returning_does_not_pile_up() {
         }
         let at = add(&mut clients, 77, now);
         clients.remove(at);
-        clients.validate(&rules);
+        clients.validate();
     }
     assert!(
         clients.memory_bytes() < 10_000,
@@ -155,6 +170,9 @@ fn in_words(decision: Decision) -> Answer {
             remaining,
             retry_after_ns: retry_after.as_nanos(),
             reset_after_ns: reset_after.as_nanos(),
+        },
+        Decision::Banned { retry_after } => Answer::Banned {
+            retry_after_ns: retry_after.as_nanos(),
         },
         Decision::ClientLimit => Answer::ClientLimit,
         Decision::TooLarge { .. } => Answer::TooLarge,

@@ -77,6 +77,9 @@ pub(crate) fn answer(decided: Result<Decision, ClockWentBackwards>) -> Answer {
             retry_after_ns: retry_after.as_nanos(),
             reset_after_ns: reset_after.as_nanos(),
         },
+        Ok(Decision::Banned { retry_after }) => Answer::Banned {
+            retry_after_ns: retry_after.as_nanos(),
+        },
         Ok(Decision::ClientLimit) => Answer::ClientLimit,
         Ok(Decision::TooLarge { .. }) => Answer::TooLarge,
         Ok(other) => panic!("an answer that the traces have no word for: {other:?}"),

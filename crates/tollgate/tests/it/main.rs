@@ -6,6 +6,7 @@ mod allocations;
 mod bounds;
 mod cases;
 mod harness;
+mod interleavings;
 mod properties;
 mod refunds;
 mod threads;

@@ -1,93 +1,13 @@
-//! Tokens given back: against the model, and the cases of others.
+//! Tokens given back: the cases of others.
 
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, Charge, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate,
-    SlidingLog, SlidingWindowCounter,
+    AnyLimit, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate, SlidingLog,
+    SlidingWindowCounter,
 };
-use tollgate_testkit::{Answer, Model, Random};
 
-use crate::harness::{answer, any_limit, at};
-
-/// Any interleaving of taking, taking what there is, looking, charging, cancelling, refunding,
-/// removing and waiting.
-#[test]
-fn what_is_given_back_is_the_models() {
-    for seed in 0..2_000_u64 {
-        let mut random = Random::new(seed ^ 0x4ef4_0d5e);
-        let mut config = random.config();
-        config.idle_ns = config.algorithm.settles_after_ns();
-        let most = config.max_clients.unwrap_or(1 << 20);
-        let clock = ManualClock::default();
-        let limiter = KeyedLimiter::builder(any_limit(&config.algorithm), most as usize)
-            .clock(clock.clone())
-            .build()
-            .unwrap();
-        let mut model = Model::new(config.clone());
-        let mut charges: Vec<(String, u64, u64, Charge)> = Vec::new();
-        for (step, made) in random.calls(&config, 80).into_iter().enumerate() {
-            let now_ns = made.at_ns.max(clock_ns(&clock));
-            clock.set(at(now_ns));
-            let told =
-                |what: &str| format!("seed {seed}, step {step}, {what}: {made:?} {config:?}");
-            let name = made.client.as_str();
-            match random.below(8) {
-                0 if !charges.is_empty() => {
-                    let which = random.below(charges.len() as u64) as usize;
-                    let (name, cost, taken_at_ns, charge) = charges.swap_remove(which);
-                    limiter.cancel(charge);
-                    model.refund(&name, cost, Some(taken_at_ns), now_ns);
-                }
-                1 => {
-                    limiter.refund(name, made.cost);
-                    model.refund(name, made.cost, None, now_ns);
-                    // What was given back by the way cannot be told from what was charged.
-                    charges.retain(|charge| charge.0 != name);
-                }
-                2 => {
-                    let removed = limiter.remove(name);
-                    assert_eq!(removed, model.remove(name, now_ns), "{}", told("remove"));
-                    charges.retain(|charge| charge.0 != name);
-                }
-                3 | 4 => {
-                    let wanted = model.call(name, made.cost, now_ns);
-                    let got = match limiter.charge(name, made.cost) {
-                        Ok(charge) => {
-                            let decision = charge.decision();
-                            charges.push((name.to_owned(), made.cost, now_ns, charge));
-                            decision
-                        }
-                        Err(refused) => refused,
-                    };
-                    assert_eq!(answer(Ok(got)), wanted, "{}", told("charge"));
-                }
-                5 if made.cost > 0 => {
-                    let Answer::Allowed { remaining, .. } = model.call(name, 0, now_ns) else {
-                        panic!("{}", told("a look is allowed"));
-                    };
-                    let cost = remaining.min(made.cost).max(1);
-                    let took = matches!(model.call(name, cost, now_ns), Answer::Allowed { .. });
-                    let got = limiter.acquire_up_to(name, made.cost);
-                    assert_eq!(got, if took { cost } else { 0 }, "{}", told("up to"));
-                }
-                _ => {
-                    let wanted = model.call(name, made.cost, now_ns);
-                    let got = limiter.try_acquire(name, made.cost);
-                    assert_eq!(answer(Ok(got)), wanted, "{}", told("call"));
-                }
-            }
-            if step % 4 == 3 {
-                assert_eq!(limiter.len(), model.len_at(now_ns), "{}", told("len"));
-            }
-        }
-    }
-}
-
-fn clock_ns(clock: &ManualClock) -> u64 {
-    use tollgate::Clock;
-    clock.now().as_nanos()
-}
+use crate::harness::at;
 
 fn each_limit(limit: u64, window: Duration) -> [AnyLimit; 6] {
     let rate = Rate::new(limit, window);

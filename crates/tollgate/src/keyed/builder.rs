@@ -1,0 +1,246 @@
+//! How a limiter with a bucket a client is built.
+
+use core::time::Duration;
+
+use super::KeyedLimiter;
+use super::key::Secrets;
+use super::rules::{Idle, MOST_PLANS};
+use super::store::StorePlan;
+use super::total;
+use crate::charge::Issuer;
+use crate::clock::Timeline;
+use crate::limit::sealed::Shapes as _;
+use crate::{BuildError, Clock, IntoLimit, Limit, MonotonicClock};
+
+/// So many shards that threads seldom meet in one and that growing or sweeping one is short.
+const SHARD_BITS: u32 = 8;
+/// Below so many clients one shard will do.
+const FEW_CLIENTS: u64 = 4_096;
+
+/// How to build a [`KeyedLimiter`].
+#[must_use = "a builder does nothing until `build`"]
+#[derive(Clone, Debug)]
+pub struct KeyedLimiterBuilder<L, C = MonotonicClock> {
+    limit: L,
+    plans: Vec<L>,
+    largest_debt: u64,
+    max_clients: usize,
+    idle: Idle,
+    overflow: bool,
+    /// Other than the usual number of shards: for tests that want to see them race.
+    shard_bits: Option<u32>,
+    clock: C,
+}
+
+impl<L: Limit> KeyedLimiterBuilder<L> {
+    pub(super) fn new(limit: L, max_clients: usize) -> Self {
+        Self {
+            limit,
+            plans: Vec::new(),
+            largest_debt: 0,
+            max_clients,
+            idle: Idle::Settled,
+            overflow: false,
+            shard_bits: None,
+            clock: MonotonicClock::new(),
+        }
+    }
+}
+
+impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
+    /// Forgets a client this long after its last attempt (a call that was answered `Allowed` or
+    /// `Limited`, with a cost of at least 1), to the nanosecond.
+    ///
+    /// At least the time in which a bucket fills (for windows: by which no past call counts), and
+    /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
+    /// client that stays away that long a fresh bucket early. More than 2^64 - 1 ns, which time
+    /// never reaches here, is never.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(1), 100)
+    ///     .idle(Duration::from_secs(60))
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// clock.advance(Duration::from_nanos(59_999_999_999));
+    /// assert!(!limiter.allow("alice"), "known, and this attempt counts too");
+    /// clock.advance(Duration::from_secs(60));
+    /// assert!(limiter.allow("alice"), "forgotten: a fresh bucket");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn idle(self, idle: Duration) -> Self {
+        // Longer than time can run is never.
+        let idle = u64::try_from(idle.as_nanos()).map_or(Idle::Never, Idle::After);
+        Self { idle, ..self }
+    }
+
+    /// Never forgets a client: each keeps its place until it is removed.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Decision, KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(1), 1)
+    ///     .never_forget()
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// clock.advance(Duration::from_secs(3_600));
+    /// assert_eq!(limiter.try_acquire("bob", 1), Decision::ClientLimit);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn never_forget(self) -> Self {
+        Self {
+            idle: Idle::Never,
+            ..self
+        }
+    }
+
+    /// Forgets a client as soon as none of its past calls counts any more: as soon as its bucket is
+    /// full again, which may be long before a whole bucket's worth of time has passed. Nobody can
+    /// tell, but that newcomers find room sooner in a full table.
+    ///
+    /// Costs a few nanoseconds for each client looked at. Exact, in any order of attempts, refunds
+    /// and bans. Who was not seen since the limit was last changed is forgotten a whole bucket's
+    /// time after the change.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(60), 1)
+    ///     .forget_settled()
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// assert!(limiter.allow("alice"));
+    /// assert!(!limiter.allow("bob"), "alice has the one place");
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(limiter.allow("bob"), "alice has all her tokens again");
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn forget_settled(self) -> Self {
+        Self {
+            idle: Idle::AsSettled,
+            ..self
+        }
+    }
+
+    /// Lets newcomers to a full table share one bucket more, instead of refusing them
+    /// ([`ClientLimit`](crate::Decision::ClientLimit)).
+    ///
+    /// All of them are held to one limit together, so a crowd of new names gets through no more
+    /// than one client. They are not tracked, and cannot be banned.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter =
+    ///     KeyedLimiter::builder(Rate::per_hour(1).burst(2), 1).share_overflow().build()?;
+    /// assert!(limiter.allow("alice"));
+    /// assert!(limiter.allow("bob") && limiter.allow("carol"));
+    /// assert!(!limiter.allow("dave"));
+    /// assert_eq!(limiter.statistics().overflowed, 3);
+    /// assert_eq!(limiter.len(), 1);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn share_overflow(self) -> Self {
+        Self {
+            overflow: true,
+            ..self
+        }
+    }
+
+    /// Adds a plan: a limit of the same algorithm that some clients are held to instead. Its number
+    /// is how many plans there are with it; see [`Plan::nth`](crate::Plan::nth). At most 63, which
+    /// cost a client no memory.
+    pub fn plan<I: IntoLimit<Limit = L>>(mut self, limit: I) -> Self {
+        self.plans.push(limit.into_limit());
+        self
+    }
+
+    /// How many tokens [`debit`](KeyedLimiter::debit) may leave a client owing; 0 by default. The
+    /// default idle time then is that in which a bucket fills from there, so that nobody who owes
+    /// tokens is forgotten.
+    pub fn largest_debt(self, tokens: u64) -> Self {
+        Self {
+            largest_debt: tokens,
+            ..self
+        }
+    }
+
+    /// Takes time from `clock` instead of a [`MonotonicClock`].
+    pub fn clock<D: Clock>(self, clock: D) -> KeyedLimiterBuilder<L, D> {
+        KeyedLimiterBuilder {
+            limit: self.limit,
+            plans: self.plans,
+            largest_debt: self.largest_debt,
+            max_clients: self.max_clients,
+            idle: self.idle,
+            overflow: self.overflow,
+            shard_bits: self.shard_bits,
+            clock,
+        }
+    }
+
+    /// 2^`bits` shards.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn shard_bits(self, bits: u32) -> Self {
+        Self {
+            shard_bits: Some(bits),
+            ..self
+        }
+    }
+
+    /// Checks every bound.
+    ///
+    /// # Errors
+    ///
+    /// A number of the limit that is out of bounds, or a `max_clients` or idle time of zero.
+    ///
+    /// ```
+    /// use tollgate::{BuildError, KeyedLimiter, Rate};
+    ///
+    /// let refused = KeyedLimiter::builder(Rate::per_second(1).burst(1), 0).build();
+    /// assert!(matches!(refused, Err(BuildError::MaxClientsIsZero)));
+    /// ```
+    pub fn build(self) -> Result<KeyedLimiter<L, C>, BuildError> {
+        let most = MOST_PLANS.saturating_sub(1);
+        if self.plans.len() > most {
+            let plans = self.plans.len();
+            return Err(BuildError::TooManyPlans { plans, most });
+        }
+        let validated = |limit: &L| limit.validated(self.largest_debt);
+        let limit = validated(&self.limit)?;
+        let plans: Result<Vec<_>, BuildError> = self.plans.iter().map(validated).collect();
+        let max_clients = u64::try_from(self.max_clients).unwrap_or(u64::MAX);
+        if max_clients == 0 {
+            return Err(BuildError::MaxClientsIsZero);
+        }
+        if self.idle == Idle::After(0) {
+            return Err(BuildError::IdleIsZero);
+        }
+        let few = max_clients < FEW_CLIENTS;
+        let shard_bits = self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS });
+        let secrets = Secrets::random(shard_bits);
+        let plan = StorePlan {
+            places: secrets.places(),
+            max_clients: max_clients.min(total::MOST),
+            idle: self.idle,
+            overflow: self.overflow,
+        };
+        Ok(KeyedLimiter {
+            store: limit.keyed(plans?, plan)?,
+            secrets,
+            issuer: Issuer::new(),
+            max_clients: self.max_clients,
+            largest_debt: self.largest_debt,
+            timeline: Timeline::new(self.clock),
+        })
+    }
+}

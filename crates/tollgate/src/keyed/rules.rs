@@ -1,0 +1,273 @@
+//! The limits that a limiter's clients are held to: the one that holds now, a choice of others
+//! beside it, and those before them that some client may still be under.
+
+use super::idling::Idling;
+use super::key::Tag;
+use crate::algorithm::Algorithm;
+use crate::{ChangeError, Tokens};
+
+/// The changes that are remembered: with the limit that holds now, as many as a tag tells apart.
+pub(crate) const MOST_CHANGES: usize = 15;
+/// The plans that a tag tells apart.
+pub(crate) const MOST_PLANS: usize = 64;
+/// Bits of a tag that tell the plan; those above them tell the generation.
+const PLAN_BITS: u32 = 6;
+
+/// The limits of one generation: the first is that of clients without a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Plans<A> {
+    first: A,
+    others: Box<[A]>,
+}
+
+impl<A: Algorithm> Plans<A> {
+    pub(crate) fn new(first: A, others: Box<[A]>) -> Self {
+        Self { first, others }
+    }
+
+    /// The limit of that plan; of a plan that there is none of, the first.
+    #[inline]
+    fn of(&self, plan: u8) -> &A {
+        match usize::from(plan).checked_sub(1) {
+            None => &self.first,
+            Some(other) => self.others.get(other).unwrap_or(&self.first),
+        }
+    }
+
+    /// The same number of plans with another limit for one.
+    fn with(&self, plan: u8, limit: A) -> Self {
+        let mut plans = self.clone();
+        let place = match usize::from(plan).checked_sub(1) {
+            None => Some(&mut plans.first),
+            Some(other) => plans.others.get_mut(other),
+        };
+        if let Some(place) = place {
+            *place = limit;
+        }
+        plans
+    }
+
+    /// Nanoseconds after which clients of any plan are settled.
+    fn settles_after(&self) -> Option<u64> {
+        let others = self.others.iter().map(Algorithm::settles_after);
+        let mut all = others.chain([self.first.settles_after()]);
+        all.try_fold(0, |most, own| Some(u64::max(most, own?)))
+    }
+}
+
+/// When clients are forgotten, as the limiter's user asked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Idle {
+    /// So long after its last attempt that no past call of any plan counts any more.
+    Settled,
+    /// As soon as its own past calls no longer count.
+    AsSettled,
+    After(u64),
+    Never,
+}
+
+impl Idle {
+    fn nanoseconds<A: Algorithm>(self, plans: &Plans<A>) -> Option<u64> {
+        match self {
+            Self::Settled | Self::AsSettled => plans.settles_after(),
+            Self::After(idle_ns) => Some(idle_ns),
+            Self::Never => None,
+        }
+    }
+}
+
+/// A generation that was replaced.
+#[derive(Clone, Debug)]
+struct Past<A> {
+    generation: u8,
+    plans: Plans<A>,
+    /// When it was replaced.
+    until: u64,
+    /// What became of the tokens then.
+    tokens: Tokens,
+}
+
+/// By generation, the latest position of any client's state that is or was written down under it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Latest([u64; 16]);
+
+impl Latest {
+    fn of(&self, generation: u8) -> u64 {
+        self.0.get(usize::from(generation)).copied().unwrap_or(0)
+    }
+}
+
+/// The limits that clients are held to, and were.
+///
+/// A client's state stays as it is when the limit changes, and its [`Tag`] tells under which
+/// generation and plan it was written down. Whoever next needs the state brings it over: through
+/// each change since, at the instant of that change, so that the answer is the one that converting
+/// everybody at once would have given.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules<A> {
+    plans: Plans<A>,
+    /// Of states written down under the first plan of this generation.
+    tag: Tag,
+    generation: u8,
+    idle: Idle,
+    idling: Idling,
+    /// Replaced generations, the latest first. Each has a number of its own.
+    past: Vec<Past<A>>,
+}
+
+/// The tag of a generation and a plan.
+fn tag(generation: u8, plan: u8) -> Tag {
+    Tag::new((u16::from(generation) << PLAN_BITS) | u16::from(plan))
+}
+
+/// The generation and the plan of a tag.
+fn untag(tag: Tag) -> (u8, u8) {
+    let (generation, plan) = (tag.number() >> PLAN_BITS, tag.number() & 0x3f);
+    let byte = |part| u8::try_from(part).unwrap_or(0);
+    (byte(generation), byte(plan))
+}
+
+impl<A: Algorithm> Rules<A> {
+    pub(crate) fn new(plans: Plans<A>, idle: Idle) -> Self {
+        Self {
+            idling: Idling::new(idle.nanoseconds(&plans), idle == Idle::AsSettled),
+            plans,
+            tag: tag(0, 0),
+            generation: 0,
+            idle,
+            past: Vec::new(),
+        }
+    }
+
+    /// The limit that holds for a plan.
+    #[inline]
+    pub(crate) fn limit(&self, plan: u8) -> &A {
+        self.plans.of(plan)
+    }
+
+    /// The tag of states written down under it.
+    #[inline]
+    pub(crate) fn tag(&self, plan: u8) -> Tag {
+        self.tag.plus(u16::from(plan))
+    }
+
+    /// The plan that a tag names.
+    pub(crate) fn plan_of(tag: Tag) -> u8 {
+        untag(tag).1
+    }
+
+    pub(crate) fn idling(&self) -> &Idling {
+        &self.idling
+    }
+
+    /// Where a client stands in the order in which clients come up to be forgotten.
+    pub(crate) fn position(&self, tag: Tag, state: &A::State) -> u64 {
+        let last_attempt = A::last_attempt(state);
+        if !self.idling.is_as_settled() {
+            return last_attempt;
+        }
+        let (generation, plan) = untag(tag);
+        if generation == self.generation {
+            return self.limit(plan).settled_at(state);
+        }
+        // When it is settled under the limits since is known once it is brought over. A whole
+        // bucket's time after the last change it is; and positions do not fall by a change.
+        let own = self.past.iter().find(|past| past.generation == generation);
+        let settled_at = own.map_or(0, |past| past.plans.of(plan).settled_at(state));
+        settled_at.max(self.idling.idle_from(last_attempt))
+    }
+
+    /// A state as it is under the limit of `plan` that holds now; `now` matters only where the plan
+    /// is another. The client is not idle, and of a generation that is remembered.
+    pub(crate) fn brought(&self, from: Tag, state: &A::State, plan: u8, now: u64) -> A::State {
+        let (generation, own_plan) = untag(from);
+        let mut state = state.clone();
+        let replaced = self
+            .past
+            .iter()
+            .rev()
+            .skip_while(|past| past.generation != generation);
+        let mut steps = replaced.peekable();
+        while let Some(past) = steps.next() {
+            let next = steps.peek().map_or(&self.plans, |newer| &newer.plans);
+            let (before, after) = (past.plans.of(own_plan), next.of(own_plan));
+            let at = past.until.max(A::last_attempt(&state));
+            before.touch(&mut state, at);
+            state = after.converted(before, &state, past.tokens, at);
+        }
+        let (own, other) = (self.limit(own_plan), self.limit(plan));
+        if plan != own_plan && own != other {
+            let at = now.max(A::last_attempt(&state));
+            own.touch(&mut state, at);
+            state = other.converted(own, &state, Tokens::Kept, at);
+        }
+        state
+    }
+
+    /// The same limiter with another limit for one plan from `at` on; `None` if it is that already.
+    pub(crate) fn changed(
+        &self,
+        (plan, limit): (u8, A),
+        tokens: Tokens,
+        at: u64,
+        latest: &Latest,
+    ) -> Result<Option<Self>, ChangeError> {
+        self.limit(plan).may_become(&limit, tokens)?;
+        if *self.limit(plan) == limit && tokens != Tokens::Reset {
+            return Ok(None);
+        }
+        let at = at.max(self.idling.changed_at());
+        let plans = self.plans.with(plan, limit);
+        let idling = self.idling.changed(self.idle.nanoseconds(&plans), at);
+        let replaced = Past {
+            generation: self.generation,
+            plans: self.plans.clone(),
+            until: at,
+            tokens,
+        };
+        // Whose clients have all gone idle is forgotten with them.
+        let matters = |past: &Past<A>| {
+            let latest = latest.of(past.generation);
+            let settles_after = past.plans.settles_after().unwrap_or(u64::MAX);
+            let unsettled = latest.saturating_add(settles_after) > at;
+            !idling.is_idle(latest, at) || (idling.is_as_settled() && unsettled)
+        };
+        let remembered = self.past.iter().filter(|past| matters(past)).cloned();
+        let past: Vec<Past<A>> = core::iter::once(replaced).chain(remembered).collect();
+        if past.len() > MOST_CHANGES {
+            return Err(ChangeError::HistoryFull { most: MOST_CHANGES });
+        }
+        let is_free = |generation: &u8| past.iter().all(|past| past.generation != *generation);
+        let generation = (0..=15_u8).find(is_free).unwrap_or(self.generation);
+        Ok(Some(Self {
+            plans,
+            tag: tag(generation, 0),
+            generation,
+            idle: self.idle,
+            idling,
+            past,
+        }))
+    }
+
+    /// The same once every state was brought over.
+    pub(crate) fn settled(&self) -> Self {
+        Self {
+            past: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// Notes the latest position under the generation before this one, which the last shard has now
+    /// left.
+    pub(crate) fn note_latest(&self, latest: &mut Latest, position: u64) {
+        let before = self.past.first().map(|past| usize::from(past.generation));
+        if let Some(noted) = before.and_then(|before| latest.0.get_mut(before)) {
+            *noted = position;
+        }
+    }
+
+    /// How many earlier generations some client may be under.
+    pub(crate) fn remembers(&self) -> usize {
+        self.past.len()
+    }
+}
