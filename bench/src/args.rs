@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::row::Bench;
 
-/// Measures tollgate's performance bars beside governor and the textbook limiter
+/// Measures tollgate's performance bars beside other limiters and the textbook one
 ///
 /// Prints a table, one line a row; every bar is a ratio within this run. Times are CPU time a
 /// thread, but for longest calls, which are wall clock.
@@ -14,8 +14,8 @@ use crate::row::Bench;
 #[command(name = "tollgate-bench", max_term_width = 100, after_help = AFTER_HELP)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Cli {
-    /// One process of 3 repetitions, not 3 of 7, with fewer calls, and half of P9's flood: less
-    /// than three minutes
+    /// One process of 3 repetitions, not 3 of 7, with fewer calls, and half of P9's flood:
+    /// about three minutes
     #[arg(long)]
     pub(crate) quick: bool,
 
@@ -48,7 +48,14 @@ Rows:
     P3   100,000 clients                    P10  a million clients expire at once
     P4   1,000,000 clients                  P11  newcomers to a full table
     P5   refused calls                      P13  allocations for a known client
-    P7   one bucket (`Limiter`)             P14  a sweep over all clients on every call
+    P6   P1 to P4 beside rate-net           P14  a sweep over all clients on every call
+    P7   one bucket (`Limiter`)
+
+Peers:
+    governor (also with ahash) and a Mutex<HashMap>: most rows
+    throttlecrab and limitador: P1 to P4, without bars
+    rate-net: P6, and its bucket without keys in P7
+    ratelimit, which has no keys: P7
 
 Examples:
     cargo run --release --manifest-path bench/Cargo.toml -- --quick
@@ -58,7 +65,6 @@ JSON: bench, keys, dist, threads, answer, call, measure, algorithm, name_len say
 which limiter. ns, bytes or count is the figure, spread its lowest and highest over processes
 (--quick: over repetitions). ratio compares ours with the limiter or row in `against`, as `reads`
 says; bar, where there is one, has floor, goal, and met: \"goal\", \"floor\" or \"missed\".
-Not measured: P6 (a peer whose crate is not among the dependencies) and P12 (several keys in one
-call, which the library does not have yet).
+Not measured: P12 (several keys in one call, which the library does not have yet).
 
 Exit codes: 0 measured, whatever the ratios are; 2 wrong use; 3 a row could not be measured.";

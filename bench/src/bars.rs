@@ -153,6 +153,7 @@ fn of_a_call(row: &Row) -> Vec<Bar> {
         (Bench::P4, Dist::Zipf, _) => vec![governor(1.6, 3.0), with_ahash(1.4, 2.0)],
         (Bench::P4, _, _) => vec![governor(1.5, 4.5), with_ahash(1.2, 2.0)],
         (Bench::P5, _, Answer::Refused) => vec![at_most(admitted, 1.1, 1.0)],
+        (Bench::P6, _, _) => vec![faster_than(Limiter::RateNet, 2.5, 5.0)],
         (Bench::P7, _, Answer::Admitted) => {
             vec![at_most(Against::Peer(Limiter::Governor), 1.25, 1.0)]
         }
@@ -179,6 +180,18 @@ mod tests {
             [Met::Missed, Met::Floor, Met::Goal]
         );
         assert_eq!(at_most(Against::Nothing, 64.0, None).met(0.0), Met::Floor);
+    }
+
+    #[test]
+    fn rate_net_sets_its_bar_in_every_row_of_p6() {
+        for dist in [Dist::Hot, Dist::Uniform, Dist::Zipf] {
+            let bars = bars(&Row::new(Bench::P6, 1_000, dist, 36));
+            let [bar] = bars.as_slice() else {
+                panic!("{bars:?}")
+            };
+            assert_eq!(bar.against, Against::Peer(Limiter::RateNet));
+            assert_eq!((bar.floor, bar.goal), (2.5, Some(5.0)));
+        }
     }
 
     #[test]

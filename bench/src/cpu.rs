@@ -1,6 +1,6 @@
 //! Clocks: CPU time for what a call costs, the wall for how long a caller waited.
 
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -18,4 +18,13 @@ pub(crate) fn thread_ns() -> f64 {
 )]
 pub(crate) fn wall() -> Instant {
     Instant::now()
+}
+
+/// The calendar's clock, for a limiter that is told the time by it.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measuring time is this program's purpose"
+)]
+pub(crate) fn calendar() -> SystemTime {
+    SystemTime::now()
 }

@@ -116,9 +116,13 @@ impl Figures {
             .find(|verdict| verdict.against == against);
         let compared = || {
             let reads = match self.row.bench {
-                Bench::P1 | Bench::P2 | Bench::P3 | Bench::P4 | Bench::P5 | Bench::P14 => {
-                    Reads::PeerOverOurs
-                }
+                Bench::P1
+                | Bench::P2
+                | Bench::P3
+                | Bench::P4
+                | Bench::P5
+                | Bench::P6
+                | Bench::P14 => Reads::PeerOverOurs,
                 Bench::P7 | Bench::P8 | Bench::P9 | Bench::P10 | Bench::P11 | Bench::P13 => {
                     Reads::OursOverIt
                 }

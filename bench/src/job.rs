@@ -14,24 +14,29 @@ use crate::{allocations, memory, speed, stalls};
 pub(crate) struct Job {
     pub(crate) bench: Bench,
     pub(crate) quick: bool,
-    /// The one limiter that has the process to itself, where what it leaves behind (memory, a
-    /// heap in disorder) would reach the next one's figures.
-    pub(crate) alone: Option<(Row, Limiter)>,
+    pub(crate) part: Part,
 }
 
-/// The jobs of one process of a bench. Only what is known not to be disturbed shares a process.
+/// Which limiters a process measures: what one leaves behind (memory, a heap in disorder) is not
+/// to reach the next one's figures.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// Ours and our peers, in turn.
+    Together,
+    /// Peers that set no bar and leave much behind, without us.
+    Apart,
+    /// The one that has the process to itself.
+    Alone(Row, Limiter),
+}
+
+/// The jobs of one round of a bench, a process each.
 pub(crate) fn jobs(bench: Bench, quick: bool) -> Vec<Job> {
-    let all_at_once = vec![Job {
-        bench,
-        quick,
-        alone: None,
-    }];
-    let alone = |(row, name)| Job {
-        bench,
-        quick,
-        alone: Some((row, name)),
-    };
+    let job = |part| Job { bench, quick, part };
+    let alone = |(row, name)| job(Part::Alone(row, name));
     match bench {
+        Bench::P1 | Bench::P2 | Bench::P3 | Bench::P4 => {
+            vec![job(Part::Together), job(Part::Apart)]
+        }
         Bench::P8 => {
             let rows = [
                 (1_000_000, 16),
@@ -73,15 +78,9 @@ pub(crate) fn jobs(bench: Bench, quick: bool) -> Vec<Job> {
                 .map(alone)
                 .to_vec()
         }
-        Bench::P1
-        | Bench::P2
-        | Bench::P3
-        | Bench::P4
-        | Bench::P5
-        | Bench::P7
-        | Bench::P11
-        | Bench::P13
-        | Bench::P14 => all_at_once,
+        Bench::P5 | Bench::P6 | Bench::P7 | Bench::P11 | Bench::P13 | Bench::P14 => {
+            vec![job(Part::Together)]
+        }
     }
 }
 
@@ -99,20 +98,25 @@ pub(crate) fn work(job: &str) -> Result<(), Error> {
 impl Job {
     fn samples(self) -> Result<Vec<Sample>, Error> {
         let effort = Effort::new(self.quick);
-        match (self.bench, self.alone) {
-            (Bench::P1, _) => speed::admitted(self.bench, 1, effort),
-            (Bench::P2, _) => speed::admitted(self.bench, 1_000, effort),
-            (Bench::P3, _) => speed::admitted(self.bench, 100_000, effort),
-            (Bench::P4, _) => speed::admitted(self.bench, 1_000_000, effort),
+        let admitted = |keys| match self.part {
+            Part::Apart => speed::apart(self.bench, keys, effort),
+            Part::Together | Part::Alone(..) => speed::admitted(self.bench, keys, effort),
+        };
+        match (self.bench, self.part) {
+            (Bench::P1, _) => admitted(1),
+            (Bench::P2, _) => admitted(1_000),
+            (Bench::P3, _) => admitted(100_000),
+            (Bench::P4, _) => admitted(1_000_000),
             (Bench::P5, _) => speed::refused(effort),
+            (Bench::P6, _) => speed::rate_net(effort),
             (Bench::P7, _) => speed::single(effort),
             (Bench::P11, _) => speed::client_limit(effort),
             (Bench::P13, _) => allocations::samples(),
             (Bench::P14, _) => speed::sweep(effort),
-            (Bench::P8, Some((row, name))) => memory::bytes_a_client(row, name),
-            (Bench::P9, Some((row, name))) => stalls::flood(row, name),
-            (Bench::P10, Some((row, name))) => stalls::crowd_leaves(row, name),
-            (Bench::P8 | Bench::P9 | Bench::P10, None) => {
+            (Bench::P8, Part::Alone(row, name)) => memory::bytes_a_client(row, name),
+            (Bench::P9, Part::Alone(row, name)) => stalls::flood(row, name),
+            (Bench::P10, Part::Alone(row, name)) => stalls::crowd_leaves(row, name),
+            (Bench::P8 | Bench::P9 | Bench::P10, Part::Together | Part::Apart) => {
                 Err(Error::new(format!("{:?} needs a limiter", self.bench)))
             }
         }

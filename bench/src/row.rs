@@ -11,6 +11,7 @@ pub(crate) enum Bench {
     P3,
     P4,
     P5,
+    P6,
     P7,
     P8,
     P9,
@@ -110,6 +111,11 @@ pub(crate) enum Limiter {
     Governor,
     /// With ahash as its map's hasher.
     GovernorAhash,
+    RateNet,
+    /// One bucket, without keys.
+    Ratelimit,
+    Throttlecrab,
+    Limitador,
     /// `Mutex<HashMap<String, Bucket>>`, tokens as `f64`.
     Textbook,
     /// The textbook one, which sweeps its whole map on every call.

@@ -20,10 +20,14 @@ pub(crate) fn run(cli: &Cli) -> Result<(), Error> {
     let mut json = cli.json.as_deref().map(Json::create).transpose()?;
     let mut output = Output::new(io::stdout().lock());
     host::describe(&mut output)?;
-    report::header(&mut output)?;
     let mut failed = 0;
+    let mut columns = None;
     let benches = Bench::value_variants().iter();
     for bench in benches.filter(|bench| cli.only.is_empty() || cli.only.contains(bench)) {
+        let wanted = report::columns(*bench);
+        if columns.replace(wanted) != Some(wanted) {
+            report::header(&mut output, wanted)?;
+        }
         let (figures, failures) = measure(*bench, cli.quick);
         report::rows(&mut output, &figures)?;
         output.flush()?;

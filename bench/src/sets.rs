@@ -20,6 +20,9 @@ const LIVES_AT_MOST: Duration = Duration::from_secs(90);
 /// Clients looked at in all by one repetition of the limiter that looks at each on every call.
 const SWEPT: usize = 20_000_000;
 
+/// One in so many calls is made to the limiter whose calls take fifty times as long as ours.
+const OF_LIMITADOR: usize = 20;
+
 /// Calls to one bucket, below the million tokens that it starts with.
 const CALLS_TO_ONE: usize = 900_000;
 
@@ -31,6 +34,8 @@ pub(crate) struct Effort {
     /// Zipf sequence (one call in twelve is the first's of 100,000) spends its million tokens.
     pub(crate) calls: usize,
     pub(crate) quick: bool,
+    /// Whether all rows of a set are over before any of its clients goes idle.
+    pub(crate) keeps_sets: bool,
 }
 
 impl Effort {
@@ -40,6 +45,16 @@ impl Effort {
             repetitions,
             calls,
             quick,
+            keeps_sets: quick,
+        }
+    }
+
+    /// For peers that set no bar and take long: fewer repetitions, one set.
+    pub(crate) fn apart(self) -> Self {
+        Self {
+            repetitions: 3,
+            keeps_sets: true,
+            ..self
         }
     }
 }
@@ -143,17 +158,14 @@ impl Set {
         contender: &dyn Contender,
         clients: &[Vec<u32>],
     ) -> Result<f64, Error> {
-        let most = if entry.name == Limiter::Sweep {
-            SWEPT / usize::try_from(self.row.keys.max(1)).unwrap_or(1)
-        } else {
-            usize::MAX
-        };
         let newcomers = entry.answer == Answer::ClientLimit;
         let offset = if newcomers { self.row.keys } else { 0 };
-        let own = |clients: &'_ Vec<u32>| clients.len().min(most);
         let calls: Vec<Calls<'_>> = clients
             .iter()
-            .map(|all| self.calls(all.get(..own(all)).unwrap_or(all), offset))
+            .map(|all| {
+                let some = fewer(entry.name, all.len(), self.row.keys);
+                self.calls(all.get(..some).unwrap_or(all), offset)
+            })
             .collect();
         let made: usize = calls.iter().map(|calls| calls.clients.len()).sum();
         let (ns, admitted) = timed(contender, &calls);
@@ -173,6 +185,22 @@ impl Set {
             )));
         }
         Ok(ns / made.max(1) as f64)
+    }
+}
+
+/// How many of the calls a repetition makes: fewer where each takes long.
+fn fewer(name: Limiter, calls: usize, keys: u32) -> usize {
+    match name {
+        Limiter::Sweep => calls.min(SWEPT / usize::try_from(keys.max(1)).unwrap_or(1)),
+        Limiter::Limitador => calls / OF_LIMITADOR,
+        Limiter::Tollgate
+        | Limiter::Governor
+        | Limiter::GovernorAhash
+        | Limiter::RateNet
+        | Limiter::Ratelimit
+        | Limiter::Throttlecrab
+        | Limiter::Textbook
+        | Limiter::Baseline => calls,
     }
 }
 

@@ -1,4 +1,4 @@
-//! The rows that give CPU time a call: P1 to P5, P7, P11, P14.
+//! The rows that give CPU time a call: P1 to P7, P11, P14.
 
 use crate::error::Error;
 use crate::peers::Entry;
@@ -9,32 +9,71 @@ const NAME_LENS: [usize; 2] = [14, 36];
 
 const PEERS: [Limiter; 3] = [Limiter::Governor, Limiter::GovernorAhash, Limiter::Textbook];
 
+/// Peers that set no bar and take long.
+const APART: [Limiter; 2] = [Limiter::Throttlecrab, Limiter::Limitador];
+
 /// P1 to P4: known clients, all admitted.
 pub(crate) fn admitted(bench: Bench, keys: u32, effort: Effort) -> Result<Vec<Sample>, Error> {
-    let (dists, threads): (&[Dist], &[usize]) = match keys {
-        1 => (&[Dist::Hot], &[1]),
-        1_000 => (&[Dist::Uniform], &[1, 2]),
-        _ => (&[Dist::Uniform, Dist::Zipf], &[1, 2]),
-    };
     let mut entries = with_peers(Answer::Admitted);
     entries.push(Entry::new(
         Limiter::Tollgate,
         Call::TryAcquire,
         Answer::Admitted,
     ));
+    known_clients(bench, keys, &NAME_LENS, &entries, effort)
+}
+
+/// P1 to P4: the same clients, of the peers that are measured apart. A quick run has the shorter
+/// names alone.
+pub(crate) fn apart(bench: Bench, keys: u32, effort: Effort) -> Result<Vec<Sample>, Error> {
+    let entries = APART.map(|name| Entry::new(name, Call::Allow, Answer::Admitted));
+    let name_lens: &[usize] = if effort.quick { &[14] } else { &NAME_LENS };
+    known_clients(bench, keys, name_lens, &entries, effort.apart())
+}
+
+/// P6: the clients of P1 to P4, beside rate-net.
+pub(crate) fn rate_net(effort: Effort) -> Result<Vec<Sample>, Error> {
+    // Two limiters are through with all rows in a third of the time that they have.
+    let effort = Effort {
+        keeps_sets: true,
+        ..effort
+    };
+    let entries = [Limiter::Tollgate, Limiter::RateNet, Limiter::Baseline];
+    let entries = entries.map(|name| Entry::new(name, Call::Allow, Answer::Admitted));
     let mut samples = Vec::new();
-    for name_len in NAME_LENS {
+    for keys in [1, 1_000, 100_000, 1_000_000] {
+        let own = known_clients(Bench::P6, keys, &NAME_LENS, &entries, effort)?;
+        samples.extend(own);
+    }
+    Ok(samples)
+}
+
+fn known_clients(
+    bench: Bench,
+    keys: u32,
+    name_lens: &[usize],
+    entries: &[Entry],
+    effort: Effort,
+) -> Result<Vec<Sample>, Error> {
+    let (dists, threads): (&[Dist], &[usize]) = match keys {
+        1 => (&[Dist::Hot], &[1]),
+        1_000 => (&[Dist::Uniform], &[1, 2]),
+        _ => (&[Dist::Uniform, Dist::Zipf], &[1, 2]),
+    };
+    let mut samples = Vec::new();
+    for &name_len in name_lens {
         let row = Row::new(bench, keys, Dist::Uniform, name_len);
         let mut kept = None;
         for dist in dists {
             for threads in threads {
                 let mut set = match kept.take() {
                     Some(set) => set,
-                    None => Set::new(row, entries.clone())?,
+                    None => Set::new(row, entries.to_vec())?,
                 };
                 samples.extend(set.measure(*dist, *threads, effort)?);
-                // Seven repetitions of all of it would outlive the time in which nobody goes idle.
-                kept = effort.quick.then_some(set);
+                // Seven repetitions of five limiters would outlive the time in which nobody goes
+                // idle.
+                kept = effort.keeps_sets.then_some(set);
             }
         }
     }
@@ -73,7 +112,9 @@ pub(crate) fn single(effort: Effort) -> Result<Vec<Sample>, Error> {
     let mut entries = Vec::new();
     for answer in [Answer::Admitted, Answer::Refused] {
         entries.push(Entry::new(Limiter::Tollgate, Call::Allow, answer));
-        entries.push(Entry::new(Limiter::Governor, Call::Allow, answer));
+        for peer in [Limiter::Governor, Limiter::RateNet, Limiter::Ratelimit] {
+            entries.push(Entry::new(peer, Call::Allow, answer));
+        }
         entries.push(Entry::new(Limiter::Baseline, Call::Allow, answer));
         entries.push(Entry::new(Limiter::Tollgate, Call::TryAcquire, answer));
     }

@@ -119,7 +119,14 @@ pub(crate) fn flood(row: Row, name: Limiter) -> Result<Vec<Sample>, Error> {
             tracks(&limiter, cap)?;
             Ok(samples)
         }
-        (Limiter::Sweep, _) => Err(Error::new(format!("P9: {name:?} is not measured"))),
+        (
+            Limiter::Sweep
+            | Limiter::RateNet
+            | Limiter::Ratelimit
+            | Limiter::Throttlecrab
+            | Limiter::Limitador,
+            _,
+        ) => Err(Error::new(format!("P9: {name:?} is not measured"))),
     }
 }
 
@@ -240,9 +247,14 @@ pub(crate) fn crowd_leaves(row: Row, name: Limiter) -> Result<Vec<Sample>, Error
             };
             crowd.samples(row, name)
         }
-        Limiter::GovernorAhash | Limiter::Textbook | Limiter::Sweep | Limiter::Baseline => {
-            Err(Error::new(format!("P10: {name:?} is not measured")))
-        }
+        Limiter::GovernorAhash
+        | Limiter::RateNet
+        | Limiter::Ratelimit
+        | Limiter::Throttlecrab
+        | Limiter::Limitador
+        | Limiter::Textbook
+        | Limiter::Sweep
+        | Limiter::Baseline => Err(Error::new(format!("P10: {name:?} is not measured"))),
     }
 }
 

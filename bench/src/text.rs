@@ -56,14 +56,14 @@ pub(crate) fn keys(count: u32) -> String {
     }
 }
 
-/// Half of the way from the lowest to the highest, in percent of the median; at most four
+/// Half of the way from the lowest to the highest, in percent of the median; at most three
 /// characters.
 pub(crate) fn spread(median: f64, (low, high): (f64, f64)) -> String {
     let percent = (high - low) / 2.0 / median * 100.0;
     match percent {
         _ if !percent.is_finite() => "-".to_owned(),
-        _ if percent < 99.5 => format!("{percent:.0}%"),
-        _ => ">99%".to_owned(),
+        _ if percent < 99.5 => format!("{percent:.0}"),
+        _ => ">99".to_owned(),
     }
 }
 
@@ -106,7 +106,7 @@ mod tests {
         }
         assert_eq!([1.25, 0.6, 64.0].map(bound), ["1.25", ".6", "64"]);
         assert_eq!([1, 1_000, 1_800_000].map(keys), ["1", "1k", "1.8M"]);
-        assert_eq!(spread(10.0, (9.0, 11.0)), "10%");
+        assert_eq!(spread(10.0, (9.0, 11.0)), "10");
         assert_eq!(spread(0.0, (0.0, 0.0)), "-");
     }
 }

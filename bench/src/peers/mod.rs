@@ -1,8 +1,12 @@
 //! The limiters, each behind the same loop.
 
 pub(crate) mod governor;
+mod limitador;
 pub(crate) mod ours;
+mod rate_net;
+mod ratelimit;
 pub(crate) mod textbook;
+mod throttlecrab;
 
 use std::hint::black_box;
 
@@ -96,6 +100,10 @@ impl Entry {
             }
             Limiter::GovernorAhash => governor::keyed(self.answer, ahash::RandomState::new()),
             Limiter::Textbook => textbook::keyed(self.answer),
+            Limiter::RateNet => rate_net::keyed(self.answer, max_clients)?,
+            Limiter::Throttlecrab => throttlecrab::keyed(self.answer),
+            Limiter::Limitador => limitador::keyed(self.answer, max_clients)?,
+            Limiter::Ratelimit => return Err(self.without("keys")),
             Limiter::Sweep => textbook::sweep(),
             Limiter::Baseline => Box::new(Keyed(|name: &Name| !name.as_str().is_empty())),
         })
@@ -106,12 +114,19 @@ impl Entry {
         match self.name {
             Limiter::Tollgate => ours::single(self.call, self.answer),
             Limiter::Governor => Ok(governor::single(self.answer)),
+            Limiter::RateNet => rate_net::single(self.answer),
+            Limiter::Ratelimit => ratelimit::single(self.answer),
             Limiter::Baseline => Ok(Box::new(Single(|| true))),
-            Limiter::GovernorAhash | Limiter::Textbook | Limiter::Sweep => {
-                let name = self.name;
-                Err(Error::new(format!("no single bucket of {name:?}")))
-            }
+            Limiter::GovernorAhash
+            | Limiter::Textbook
+            | Limiter::Sweep
+            | Limiter::Throttlecrab
+            | Limiter::Limitador => Err(self.without("single bucket")),
         }
+    }
+
+    fn without(self, what: &str) -> Error {
+        Error::new(format!("{:?} has no {what}", self.name))
     }
 }
 
@@ -133,6 +148,67 @@ impl From<Answer> for Load {
         match answer {
             Answer::Admitted | Answer::ClientLimit | Answer::Mixed => Self::Generous,
             Answer::Refused => Self::Drained,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEYED: [Limiter; 7] = [
+        Limiter::Tollgate,
+        Limiter::Governor,
+        Limiter::GovernorAhash,
+        Limiter::RateNet,
+        Limiter::Throttlecrab,
+        Limiter::Limitador,
+        Limiter::Textbook,
+    ];
+    const SINGLE: [Limiter; 4] = [
+        Limiter::Tollgate,
+        Limiter::Governor,
+        Limiter::RateNet,
+        Limiter::Ratelimit,
+    ];
+
+    /// How many of the clients' calls are admitted, each client by its own name or all by none.
+    fn admitted(name: Limiter, answer: Answer, name_len: usize, clients: &[u32]) -> usize {
+        let entry = Entry::new(name, Call::Allow, answer);
+        let contender = match name_len {
+            0 => entry.single(),
+            _ => entry.keyed(10),
+        };
+        let calls = Calls {
+            clients,
+            offset: 0,
+            name_len,
+        };
+        contender.expect("a limiter").run(&calls)
+    }
+
+    #[test]
+    fn a_generous_bucket_admits() {
+        let answer = Answer::Admitted;
+        for name in KEYED {
+            assert_eq!(admitted(name, answer, 36, &[7, 7, 8, 7]), 4, "{name:?}");
+        }
+        for name in SINGLE {
+            assert_eq!(admitted(name, answer, 0, &[7, 7, 8, 7]), 4, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_drained_bucket_refuses() {
+        let answer = Answer::Refused;
+        for name in KEYED {
+            // Whoever has a burst of one expires in the instant of the first call.
+            let expected = if name == Limiter::Throttlecrab { 4 } else { 2 };
+            let admitted = admitted(name, answer, 36, &[7, 7, 8, 7]);
+            assert_eq!(admitted, expected, "{name:?}");
+        }
+        for name in SINGLE {
+            assert_eq!(admitted(name, answer, 0, &[7, 7, 8, 7]), 1, "{name:?}");
         }
     }
 }
