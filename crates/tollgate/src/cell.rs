@@ -7,10 +7,12 @@ use crate::algorithm::bucket::{AnyWidth, Bucket, Wide};
 use crate::algorithm::fixed_window::FixedWindows;
 use crate::algorithm::sliding_log::SlidingLogs;
 use crate::algorithm::sliding_window_counter::SlidingWindowCounters;
+use crate::charge::unique;
 use crate::keyed::store::{Debited, banned, debited};
 use crate::limit::AnyValid;
 use crate::statistics::{Counts, Statistics};
 use crate::sync::{Mutex, lock};
+use crate::together::{Ask, Lock, Others, Party, Verdict};
 use crate::{ChangeError, Decision, Tokens};
 
 /// One bucket.
@@ -39,6 +41,8 @@ pub trait Cell: Debug + Send + Sync {
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64);
     /// Holds the bucket to another limit.
     fn change(&self, limit: Self::Valid, tokens: Tokens, now: u64) -> Result<(), ChangeError>;
+    /// The same bucket, as one of several that are asked in one call.
+    fn party(&self) -> &dyn Party;
     /// How often each answer was given.
     fn statistics(&self) -> Statistics;
 }
@@ -46,6 +50,8 @@ pub trait Cell: Debug + Send + Sync {
 /// One bucket of one algorithm.
 #[derive(Debug)]
 pub struct SharedCell<A: Algorithm> {
+    /// No other limiter's.
+    number: u64,
     bucket: Mutex<Shared<A>>,
 }
 
@@ -99,21 +105,51 @@ impl<A: Algorithm> Shared<A> {
         self.counts.banned = self.counts.banned.wrapping_add(1);
         left
     }
+}
 
-    fn look(&mut self, now: u64) -> (Decision, u64) {
+impl<A: Algorithm> Shared<A> {
+    /// The answer to a cost, without anything being taken.
+    fn judge(&mut self, cost: u64, now: u64) -> Decision {
+        let burst = self.limit.burst();
+        if cost > burst {
+            return Decision::TooLarge { burst };
+        }
         self.act(now, |limit, state, now| {
-            let decision = match A::last_attempt(state).checked_sub(now) {
-                None | Some(0) => limit.report(state, 0, now, true),
+            match A::last_attempt(state).checked_sub(now) {
+                None | Some(0) if limit.remaining(state, now) >= cost => {
+                    limit.report(state, 0, now, true)
+                }
+                None | Some(0) => limit.report(state, cost, now, false),
                 Some(left) => banned(left),
-            };
-            (decision, now)
+            }
         })
+    }
+
+    /// Notes an attempt that took nothing, as it was judged.
+    fn note(&mut self, decision: Decision, now: u64) {
+        match decision {
+            Decision::TooLarge { .. } => {
+                self.counts.too_large = self.counts.too_large.wrapping_add(1);
+            }
+            Decision::Banned { .. } => {
+                self.banned_for(0);
+            }
+            Decision::Limited { .. } => self.counts.judged(false),
+            Decision::Allowed { .. } | Decision::ClientLimit => {}
+        }
+        if matches!(
+            decision,
+            Decision::Allowed { .. } | Decision::Limited { .. }
+        ) {
+            self.act(now, |limit, state, now| limit.touch(state, now));
+        }
     }
 }
 
 impl<A: Algorithm> SharedCell<A> {
     pub(crate) fn new(limit: A) -> Self {
         Self {
+            number: unique(),
             bucket: Mutex::new(Shared {
                 limit,
                 state: None,
@@ -149,7 +185,7 @@ impl<A: Algorithm> Cell for SharedCell<A> {
             return (Decision::TooLarge { burst }, now);
         }
         if cost == 0 {
-            return bucket.look(now);
+            return (bucket.judge(0, now), now);
         }
         let answer = bucket.attempt(now, |limit, state, now| {
             let admitted = limit.attempt(state, cost, now);
@@ -197,10 +233,53 @@ impl<A: Algorithm> Cell for SharedCell<A> {
         Ok(())
     }
 
+    fn party(&self) -> &dyn Party {
+        self
+    }
+
     fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::default();
         lock(&self.bucket).counts.add_to(&mut statistics);
         statistics
+    }
+}
+
+impl<A: Algorithm> Party for SharedCell<A> {
+    fn lock_of(&self, _: &Ask<'_>) -> Lock {
+        Lock {
+            limiter: self.number,
+            number: 0,
+        }
+    }
+
+    fn hold(&self, asks: &mut [Ask<'_>], others: &mut Others<'_>) -> Verdict {
+        let now = asks.iter().map(|ask| ask.now).max().unwrap_or(0);
+        let cost = asks
+            .iter()
+            .fold(0, |cost, ask| ask.cost.saturating_add(cost));
+        let mut bucket = lock(&self.bucket);
+        let decision = bucket.judge(cost, now);
+        let verdict = others(!decision.is_allowed(), None);
+        let decision = match verdict {
+            Verdict::Charged if cost > 0 => {
+                let charged = bucket.attempt(now, |limit, state, now| {
+                    let admitted = limit.attempt(state, cost, now);
+                    (limit.report(state, cost, now, admitted), admitted)
+                });
+                charged.unwrap_or(decision)
+            }
+            Verdict::Refused if cost > 0 => {
+                bucket.note(decision, now);
+                decision
+            }
+            Verdict::Charged | Verdict::Refused | Verdict::Full { .. } => decision,
+        };
+        asks.iter_mut().for_each(|ask| ask.decision = decision);
+        verdict
+    }
+
+    fn make_room(&self, _: u64, _: u64) -> bool {
+        true
     }
 }
 
@@ -264,6 +343,10 @@ macro_rules! delegate {
 
             fn change(&self, limit: $valid, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
                 $change(self, limit, tokens, now)
+            }
+
+            fn party(&self) -> &dyn Party {
+                match self { $(Self::$variant(cell) => cell.party()),+ }
             }
 
             fn statistics(&self) -> Statistics {

@@ -6,6 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::Decision;
 use crate::keyed::key::Key;
 
+/// A number that nothing else in this process has: 2^64 limiters are more than one builds.
+pub(crate) fn unique() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Tokens that were taken and can be given back, once: to
 /// [`KeyedLimiter::cancel`](crate::KeyedLimiter::cancel) or
 /// [`Limiter::cancel`](crate::Limiter::cancel) of the limiter that they were taken from. Dropped,
@@ -91,9 +97,7 @@ pub(crate) struct Issuer(u64);
 
 impl Issuer {
     pub(crate) fn new() -> Self {
-        /// 2^64 limiters are more than one process builds.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+        Self(unique())
     }
 
     /// The charge if the decision took something, else the decision.

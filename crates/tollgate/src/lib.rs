@@ -64,6 +64,7 @@ mod rate;
 mod statistics;
 mod sync;
 mod time;
+mod together;
 
 pub use algorithm::fixed_window::FixedWindow;
 pub use algorithm::leaky_bucket::LeakyBucket;
@@ -82,6 +83,7 @@ pub use quota::Quota;
 pub use rate::{Rate, RateError};
 pub use statistics::Statistics;
 pub use time::Timestamp;
+pub use together::{Ask, Together, acquire_all};
 
 /// The examples of the README hold.
 #[cfg(doctest)]

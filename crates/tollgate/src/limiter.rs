@@ -9,8 +9,8 @@ use crate::clock::Timeline;
 use crate::keyed::key::Key;
 use crate::limit::sealed::Shapes;
 use crate::{
-    BuildError, ChangeError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
-    MonotonicClock, Quota, Statistics, Timestamp, TokenBucket, Tokens,
+    Ask, BuildError, ChangeError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit,
+    Limit, MonotonicClock, Quota, Statistics, Timestamp, TokenBucket, Tokens,
 };
 
 type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
@@ -263,6 +263,27 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// ```
     pub fn refund(&self, tokens: u64) {
         self.cell.refund(tokens, None, self.timeline.read());
+    }
+
+    /// What is asked of this bucket in a call to [`acquire_all`](crate::acquire_all), which asks
+    /// several at once. Reads the clock, and does nothing else.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn ask(&self, cost: u64) -> Ask<'_> {
+        let now = self.timeline.read();
+        Ask::new(self.cell.party(), Key::VACANT, cost, now)
+    }
+
+    /// The same at a time that the caller brings.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    pub fn ask_at(&self, cost: u64, now: Timestamp) -> Result<Ask<'_>, ClockWentBackwards> {
+        let now = self.timeline.inject(now)?;
+        Ok(Ask::new(self.cell.party(), Key::VACANT, cost, now))
     }
 
     /// Takes `tokens` whether they are there or not, as far as the

@@ -54,7 +54,7 @@ impl Tag {
 }
 
 /// A client. All zero is no client; ten bits of the second word are zero, but in a table.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     low: u64,
     high: u64,

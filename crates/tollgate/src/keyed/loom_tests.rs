@@ -15,7 +15,7 @@ use super::rules::Idle;
 use super::shards::Shards;
 use super::store::{Store, StorePlan};
 use crate::algorithm::bucket::{AnyWidth, Asked, Bucket};
-use crate::{Decision, Rate};
+use crate::{Ask, Decision, Rate, Tokens, acquire_all};
 
 const IDLE_NS: u64 = 10;
 
@@ -227,5 +227,127 @@ fn a_sweep_against_a_newcomer() {
         assert!(newcomer.is_allowed(), "{newcomer:?}");
         assert!((1..=2).contains(&tracked), "{tracked}");
         store.validate();
+    });
+}
+
+fn ask(store: &Shards<Bucket<i64>>, name: Key, cost: u64, now: u64) -> Ask<'_> {
+    Ask::new(store.party(), name, cost, now)
+}
+
+/// Two threads ask two limiters in opposite orders for what only one of them can have: neither
+/// waits for the other, one is charged by both, and the other by none.
+#[test]
+fn two_limits_in_opposite_orders() {
+    loom::model(|| {
+        let ([one, other], names) = ([world().store, world().store], world().names);
+        let (name, others_name) = (names[0][0], names[1][0]);
+        let _ = one.acquire(name, 1, 0);
+        let _ = other.acquire(others_name, 1, 0);
+        let (first, second) = (one.clone(), other.clone());
+        let caller = thread::spawn(move || {
+            let mut asks = [ask(&second, others_name, 3, 0), ask(&first, name, 3, 0)];
+            acquire_all(&mut asks).is_allowed()
+        });
+        let mut asks = [ask(&one, name, 3, 0), ask(&other, others_name, 3, 0)];
+        let own = acquire_all(&mut asks).is_allowed();
+        assert!(own != caller.join().unwrap());
+        for (store, name) in [(&one, name), (&other, others_name)] {
+            assert_eq!(Store::look(store.as_ref(), name, 0, 0).remaining(), 1);
+            store.validate();
+        }
+    });
+}
+
+/// Two calls for newcomers to two limiters that have room for one more each: one call has both
+/// places, and the other none.
+#[test]
+fn the_last_places_of_two_limiters() {
+    loom::model(|| {
+        let ([one, other], names) = ([world().store, world().store], world().names);
+        let _ = one.acquire(names[1][1], 1, 0);
+        let _ = other.acquire(names[1][1], 1, 0);
+        let (first, second) = (one.clone(), other.clone());
+        let (left, right) = (names[0][0], names[1][0]);
+        let caller = thread::spawn(move || {
+            let mut asks = [ask(&second, right, 1, 0), ask(&first, right, 1, 0)];
+            acquire_all(&mut asks).decision()
+        });
+        let mut asks = [ask(&one, left, 1, 0), ask(&other, left, 1, 0)];
+        let own = acquire_all(&mut asks).decision();
+        let others = caller.join().unwrap();
+        assert!(
+            own.is_allowed() != others.is_allowed(),
+            "{own:?} {others:?}"
+        );
+        assert!(is_refused(own) != is_refused(others));
+        for store in [&one, &other] {
+            store.validate();
+            assert_eq!(store.len(0), 2);
+        }
+    });
+}
+
+/// A call that gets no place at one limiter has never had one at the other: nobody is refused for
+/// a place that was only promised.
+#[test]
+fn a_promise_that_is_withdrawn_refuses_nobody() {
+    loom::model(|| {
+        let ([one, full], names) = ([world().store, world().store], world().names);
+        let _ = one.acquire(names[1][1], 1, 0);
+        let _ = full.acquire(names[0][1], 1, 0);
+        let _ = full.acquire(names[1][1], 1, 0);
+        let (first, second) = (one.clone(), full.clone());
+        let name = names[0][0];
+        let caller = thread::spawn(move || {
+            let mut asks = [ask(&first, name, 1, 0), ask(&second, name, 1, 0)];
+            acquire_all(&mut asks).is_allowed()
+        });
+        let newcomer = one.acquire(names[1][0], 1, 0);
+        assert!(newcomer.is_allowed(), "{newcomer:?}");
+        assert!(!caller.join().unwrap());
+        one.validate();
+        full.validate();
+        assert_eq!((one.len(0), full.len(0)), (2, 2));
+    });
+}
+
+/// A change of the limit while a call is made and another limit is being charged with it.
+#[test]
+fn a_change_against_a_call() {
+    loom::model(|| {
+        let World { store, names } = world();
+        let name = names[0][0];
+        let _ = store.acquire(name, 3, 0);
+        let other = store.clone();
+        let caller = thread::spawn(move || other.change(0, bucket(20), Tokens::Kept, 1));
+        let own = store.acquire(name, 1, 1);
+        caller.join().unwrap().unwrap();
+        // 2 left at 0, 3 at 1, one of which was taken, before the change or after it.
+        assert_eq!(own.remaining(), 2);
+        assert_eq!(Store::look(store.as_ref(), name, 0, 1).remaining(), 2);
+        assert_eq!(
+            Store::look(store.as_ref(), names[1][0], 0, 1).remaining(),
+            20
+        );
+        store.validate();
+    });
+}
+
+/// A ban moves the only client of a shard to a later position; a newcomer that undercuts it comes
+/// while another searches for room, and is idle as soon as it is there.
+#[test]
+fn a_latecomer_beside_a_banned_client_against_a_search() {
+    loom::model(|| {
+        let World { store, names } = world();
+        assert!(store.ban(names[1][0], 100, 0));
+        // Its entry is corrected: the shard publishes the end of the ban.
+        store.forget_idle(IDLE_NS);
+        let (latecomer, other) = (names[1][1], store.clone());
+        let caller = thread::spawn(move || other.acquire(latecomer, 1, IDLE_NS));
+        let newcomer = store.acquire(names[0][0], 1, 2 * IDLE_NS);
+        let latecomer = caller.join().unwrap();
+        store.validate();
+        // The latecomer is idle at the newcomer's time: it is never the reason for a refusal.
+        assert!(newcomer.is_allowed(), "{newcomer:?} {latecomer:?}");
     });
 }

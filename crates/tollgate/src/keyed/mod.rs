@@ -4,6 +4,7 @@ mod builder;
 mod clients;
 mod expiry;
 mod fingerprint;
+mod hold;
 mod idling;
 pub(crate) mod key;
 mod rules;
@@ -29,7 +30,7 @@ use crate::clock::Timeline;
 use crate::limit::sealed::Shapes;
 use crate::limiter::after;
 use crate::{
-    BuildError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
+    Ask, BuildError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
     MonotonicClock, Quota, Timestamp, TokenBucket,
 };
 pub use builder::KeyedLimiterBuilder;
@@ -65,6 +66,10 @@ impl Plan {
     #[must_use]
     pub const fn nth(number: u8) -> Self {
         Self(number)
+    }
+
+    pub(crate) const fn number(self) -> u8 {
+        self.0
     }
 }
 
@@ -253,8 +258,41 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     pub fn try_acquire_as<K: Hash + ?Sized>(&self, key: &K, cost: u64, plan: Plan) -> Decision {
         let now = self.timeline.read();
-        let (decision, _) = self.store.charge(self.secrets.key(key), plan.0, cost, now);
+        let (decision, _) = self
+            .store
+            .charge(self.secrets.key(key), plan.number(), cost, now);
         decision
+    }
+
+    /// What a client asks of this limiter in a call to [`acquire_all`](crate::acquire_all), which
+    /// asks several at once. Reads the clock, and does nothing else.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn ask<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Ask<'_> {
+        let now = self.timeline.read();
+        Ask::new(self.store.party(), self.secrets.key(key), cost, now)
+    }
+
+    /// The same at a time that the caller brings.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
+    pub fn ask_at<K: Hash + ?Sized>(
+        &self,
+        key: &K,
+        cost: u64,
+        now: Timestamp,
+    ) -> Result<Ask<'_>, ClockWentBackwards> {
+        let now = self.timeline.inject(now)?;
+        Ok(Ask::new(
+            self.store.party(),
+            self.secrets.key(key),
+            cost,
+            now,
+        ))
     }
 
     /// What remains for a client, without taking anything: as [`try_acquire`](Self::try_acquire)

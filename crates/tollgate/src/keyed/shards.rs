@@ -24,8 +24,9 @@ use super::rules::{Latest, Rules};
 use super::store::StorePlan;
 use super::total::Total;
 use crate::algorithm::Algorithm;
+use crate::charge::unique;
 use crate::statistics::Statistics;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, pause};
 use crate::{ChangeError, Tokens};
 
 /// The most positions of an expiry queue looked at while a shard's lock is held.
@@ -42,8 +43,8 @@ struct Apart<T>(T);
 
 /// One shard, by what of it is where.
 #[derive(Debug)]
-struct Shard<'a, A: Algorithm> {
-    clients: &'a Mutex<Clients<A>>,
+pub(super) struct Shard<'a, A: Algorithm> {
+    pub(super) clients: &'a Mutex<Clients<A>>,
     /// A lower bound of everybody's last attempt here, [`NOBODY`]'s if nobody can go idle; true
     /// whenever the lock is free, and written only under it.
     earliest: &'a AtomicU64,
@@ -139,6 +140,8 @@ struct Changes<A: Algorithm> {
 /// All clients of one limiter.
 #[derive(Debug)]
 pub struct Shards<A: Algorithm> {
+    /// No other limiter's.
+    number: u64,
     places: Places,
     max_clients: u64,
     clients: Box<[Apart<Mutex<Clients<A>>>]>,
@@ -161,6 +164,7 @@ impl<A: Algorithm> Shards<A> {
         let (rules, places) = (Arc::new(rules), plan.places);
         let clients = || Apart(Mutex::new(Clients::new(rules.clone(), places)));
         Self {
+            number: unique(),
             places,
             max_clients: plan.max_clients,
             clients: (0..places.shards()).map(|_| clients()).collect(),
@@ -283,7 +287,7 @@ impl<A: Algorithm> Shards<A> {
     }
 
     #[inline]
-    fn shard(&self, number: usize) -> Option<Shard<'_, A>> {
+    pub(super) fn shard(&self, number: usize) -> Option<Shard<'_, A>> {
         let (clients, earliest) = (self.clients.get(number)?, self.earliest.get(number)?);
         Some(Shard {
             clients: &clients.0,
@@ -293,7 +297,11 @@ impl<A: Algorithm> Shards<A> {
 
     /// Locks a shard and takes care of what is due in it. Returns the call's time too.
     #[inline]
-    fn enter<'a>(&self, shard: Shard<'a, A>, now: u64) -> (MutexGuard<'a, Clients<A>>, u64) {
+    pub(super) fn enter<'a>(
+        &self,
+        shard: Shard<'a, A>,
+        now: u64,
+    ) -> (MutexGuard<'a, Clients<A>>, u64) {
         let mut clients = lock(shard.clients);
         let now = clients.advance(now);
         if now >= clients.due() {
@@ -336,7 +344,7 @@ impl<A: Algorithm> Shards<A> {
             let refused = clients.counts().client_limit;
             clients.counts().client_limit = refused.wrapping_add(counted);
             drop(clients);
-            if self.is_full_of_active(&idling, now) {
+            if self.is_full_of_active(&idling, 1, now) {
                 return self.in_overflow(&overflow?.0, plan, now);
             }
             self.make_room(&idling, now);
@@ -402,7 +410,7 @@ impl<A: Algorithm> Shards<A> {
     /// Under the shard's lock, after its clients or their order changed. First the count, then the
     /// bound: whoever learns from the bound that nobody here is idle any more must not find the
     /// places of those who were still taken.
-    fn publish(&self, shard: Shard<'_, A>, clients: &Clients<A>, forgotten: usize) {
+    pub(super) fn publish(&self, shard: Shard<'_, A>, clients: &Clients<A>, forgotten: usize) {
         if forgotten > 0 {
             self.total.0.release(forgotten);
         }
@@ -418,7 +426,12 @@ impl<A: Algorithm> Shards<A> {
 
     /// Lowers the bounds for newcomers of that position, before their places are claimed; returns
     /// whether they undercut them.
-    fn undercut(&self, shard: Shard<'_, A>, clients: &Clients<A>, position: u64) -> bool {
+    pub(super) fn undercut(
+        &self,
+        shard: Shard<'_, A>,
+        clients: &Clients<A>,
+        position: u64,
+    ) -> bool {
         let undercuts = position < clients.earliest() && clients.rules().idling().forgets();
         if undercuts {
             shard.earliest.store(position, Ordering::Release);
@@ -437,18 +450,41 @@ impl<A: Algorithm> Shards<A> {
         let undercuts = self.undercut(shard, clients, position);
         let claimed = self.total.0.claim(self.max_clients);
         if undercuts && !claimed {
-            shard.earliest.store(clients.earliest(), Ordering::Release);
+            self.restore(shard, clients);
         }
         claimed
     }
 
-    /// Whether at some instant of this call as many clients as may be were tracked, and none of
-    /// them came up at `now`.
-    fn is_full_of_active(&self, idling: &Idling, now: u64) -> bool {
+    /// Publishes again what was, after newcomers who would have undercut it were not taken in.
+    pub(super) fn restore(&self, shard: Shard<'_, A>, clients: &Clients<A>) {
+        shard.earliest.store(clients.earliest(), Ordering::Release);
+    }
+
+    /// Promises places to newcomers, all or none.
+    pub(super) fn promise(&self, places: u64) -> bool {
+        self.total.0.promise(places, self.max_clients)
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn total(&self) -> &Total {
+        &self.total.0
+    }
+
+    /// The bucket that newcomers to a full table share, if they do.
+    pub(super) fn overflow(&self) -> Option<&Mutex<Clients<A>>> {
+        self.overflow.as_ref().map(|overflow| &overflow.0)
+    }
+
+    /// Whether at some instant of this call there was no room for so many newcomers beside the
+    /// clients that were tracked, and none of them came up at `now`.
+    pub(super) fn is_full_of_active(&self, idling: &Idling, places: u64, now: u64) -> bool {
         let floor = &self.floor.0;
         let version = floor.version.load(Ordering::Acquire);
         !idling.is_due(floor.position.load(Ordering::Acquire), now)
-            && self.total.0.tracked() >= self.max_clients
+            && self.total.0.tracked().saturating_add(places) > self.max_clients
             && floor.version.load(Ordering::Acquire) == version
     }
 
@@ -459,7 +495,10 @@ impl<A: Algorithm> Shards<A> {
     /// n/64 + 1 of them, and in all of them together each position is looked at once.
     #[cold]
     #[inline(never)]
-    fn make_room(&self, idling: &Idling, now: u64) {
+    pub(super) fn make_room(&self, idling: &Idling, now: u64) {
+        if self.total.0.is_promised() {
+            pause();
+        }
         let version = self.floor.0.version.load(Ordering::Acquire);
         let start = self.next_search.0.fetch_add(1, Ordering::Relaxed);
         let start = usize::try_from(start).unwrap_or(0) & self.clients.len().saturating_sub(1);
@@ -536,7 +575,7 @@ impl<A: Algorithm> Shards<A> {
     }
 
     #[inline]
-    fn whereabouts(&self, key: Key) -> (Who, usize) {
+    pub(super) fn whereabouts(&self, key: Key) -> (Who, usize) {
         let hash = self.places.hash(key);
         let who = Who {
             key,

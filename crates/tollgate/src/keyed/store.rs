@@ -14,6 +14,7 @@ use crate::algorithm::sliding_window_counter::SlidingWindowCounters;
 use crate::limit::AnyValid;
 use crate::statistics::Statistics;
 use crate::time::duration;
+use crate::together::Party;
 use crate::{ChangeError, Decision, Tokens};
 
 /// How to build a store, but for the limits themselves.
@@ -75,6 +76,8 @@ pub trait Store: Debug + Send + Sync {
     ) -> Result<(), ChangeError>;
     /// Brings everybody over to the present limits.
     fn settle(&self, now: u64) -> usize;
+    /// The same clients, as one of several limiters asked in one call.
+    fn party(&self) -> &dyn Party;
     /// How often each answer was given.
     fn statistics(&self) -> Statistics;
     /// The most that was ever done under one lock.
@@ -214,6 +217,10 @@ impl<A: Algorithm> Store for Shards<A> {
         Self::settle(self, now)
     }
 
+    fn party(&self) -> &dyn Party {
+        self
+    }
+
     fn statistics(&self) -> Statistics {
         Self::statistics(self)
     }
@@ -324,6 +331,10 @@ macro_rules! delegate {
 
             fn settle(&self, now: u64) -> usize {
                 match self { $(Self::$variant(store) => store.settle(now)),+ }
+            }
+
+            fn party(&self) -> &dyn Party {
+                match self { $(Self::$variant(store) => store.party()),+ }
             }
 
             fn statistics(&self) -> Statistics {

@@ -29,6 +29,11 @@ impl Total {
         occupied(self.0.load(Ordering::Acquire)) < most
     }
 
+    /// Whether places are promised, which soon are taken or free.
+    pub(crate) fn is_promised(&self) -> bool {
+        self.0.load(Ordering::Acquire) > MOST
+    }
+
     /// Takes a place, if one is free.
     pub(crate) fn claim(&self, most: u64) -> bool {
         self.raise(1, 1, most)

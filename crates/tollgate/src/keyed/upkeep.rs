@@ -63,7 +63,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     {
         let limit = limit.into_limit().validated(self.largest_debt)?;
         self.store
-            .change(plan.0, limit, tokens, self.timeline.read())
+            .change(plan.number(), limit, tokens, self.timeline.read())
     }
 
     /// Brings every client over to the present limits, so that none before them has to be

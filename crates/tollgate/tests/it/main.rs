@@ -10,4 +10,5 @@ mod interleavings;
 mod properties;
 mod refunds;
 mod threads;
+mod together;
 mod traces;

@@ -1,0 +1,262 @@
+//! A bucket a client as one of several limiters that are asked in one call.
+
+use core::cell::Cell;
+
+use super::clients::{Clients, Outcome, Who};
+use super::key::Key;
+use super::shards::{Shard, Shards};
+use super::store::banned;
+use crate::Decision;
+use crate::algorithm::Algorithm;
+use crate::sync::{MutexGuard, lock};
+use crate::together::{Ask, Lock, Others, Party, Room, Verdict};
+
+impl<A: Algorithm> Party for Shards<A> {
+    fn lock_of(&self, ask: &Ask<'_>) -> Lock {
+        let shared = self.overflow().is_some() && ask.full;
+        let (_, shard) = self.whereabouts(ask.key);
+        Lock {
+            limiter: self.number(),
+            number: if shared { usize::MAX } else { shard },
+        }
+    }
+
+    fn hold(&self, asks: &mut [Ask<'_>], others: &mut Others<'_>) -> Verdict {
+        let Some(first) = asks.first() else {
+            return others(false, None);
+        };
+        let now = asks.iter().map(|ask| ask.now).max().unwrap_or(0);
+        let shared = self.overflow().filter(|_| first.full);
+        if let Some(overflow) = shared {
+            let mut clients = lock(overflow);
+            let now = clients.advance(now);
+            let held = Held::new(self, None, clients, now);
+            return held.judge(asks, others);
+        }
+        let (_, number) = self.whereabouts(first.key);
+        let Some(shard) = self.shard(number) else {
+            return others(false, None);
+        };
+        let (clients, now) = self.enter(shard, now);
+        Held::new(self, Some(shard), clients, now).judge(asks, others)
+    }
+
+    fn make_room(&self, places: u64, now: u64) -> bool {
+        let rules = self.rules();
+        let full = self.is_full_of_active(rules.idling(), places, now);
+        if !full {
+            Self::make_room(self, rules.idling(), now);
+        }
+        !full
+    }
+}
+
+/// One shard, its lock held, or the bucket that newcomers share.
+struct Held<'a, A: Algorithm> {
+    shards: &'a Shards<A>,
+    /// `None` is the bucket that newcomers share.
+    shard: Option<Shard<'a, A>>,
+    clients: MutexGuard<'a, Clients<A>>,
+    now: u64,
+    /// Newcomers in need of a place.
+    newcomers: u64,
+    undercuts: Cell<bool>,
+}
+
+impl<'a, A: Algorithm> Held<'a, A> {
+    fn new(
+        shards: &'a Shards<A>,
+        shard: Option<Shard<'a, A>>,
+        clients: MutexGuard<'a, Clients<A>>,
+        now: u64,
+    ) -> Self {
+        Self {
+            shards,
+            shard,
+            clients,
+            now,
+            newcomers: 0,
+            undercuts: Cell::new(false),
+        }
+    }
+
+    fn judge(mut self, asks: &mut [Ask<'_>], others: &mut Others<'_>) -> Verdict {
+        let mut refuses = false;
+        let shared = self.shard.is_none();
+        for client in asks.chunk_by_mut(|ask, next| shared || ask.key == next.key) {
+            let decision = self.judge_client(client);
+            refuses |= !decision.is_allowed();
+        }
+        let places: Option<&dyn Room> = if self.newcomers > 0 {
+            Some(&self)
+        } else {
+            None
+        };
+        let verdict = others(refuses, places);
+        match verdict {
+            Verdict::Charged => self.charge(asks),
+            Verdict::Refused => self.note(asks),
+            Verdict::Full { .. } => {}
+        }
+        verdict
+    }
+
+    /// All that is asked of one client: the cost, the plan, and who it is.
+    fn whole(&self, asks: &[Ask<'_>]) -> (u64, u8, Who) {
+        let add = |cost: u64, ask: &Ask<'_>| cost.saturating_add(ask.cost);
+        let first = asks.first();
+        let key = first.filter(|_| self.shard.is_some()).map(|ask| ask.key);
+        let (who, _) = self.shards.whereabouts(key.unwrap_or(Key::OVERFLOW));
+        (
+            asks.iter().fold(0, add),
+            first.map_or(0, |ask| ask.plan),
+            who,
+        )
+    }
+
+    /// Judges all that is asked of one client, without changing anything.
+    fn judge_client(&mut self, asks: &mut [Ask<'_>]) -> Decision {
+        let (cost, plan, who) = self.whole(asks);
+        let full = asks.iter().any(|ask| ask.full);
+        let (clients, now) = (&self.clients, self.now);
+        let at = clients.find(who);
+        let judge = |limit: &A, state: &A::State, now| {
+            if limit.remaining(state, now) >= cost {
+                limit.report(state, 0, now, true)
+            } else {
+                limit.report(state, cost, now, false)
+            }
+        };
+        let limit = clients.rules().limit(plan);
+        let burst = limit.burst();
+        let known = at.and_then(|at| clients.look(at, Some(plan), now, judge));
+        let needs_place = at.is_none() && cost > 0 && self.shard.is_some();
+        let decision = match known {
+            _ if cost > burst => Decision::TooLarge { burst },
+            Some(Outcome::Banned(left)) => banned(left),
+            Some(Outcome::Judged(decision)) => decision,
+            Some(Outcome::TooLarge { .. } | Outcome::Full) | None => {
+                if needs_place && full {
+                    Decision::ClientLimit
+                } else {
+                    judge(limit, &limit.fresh(now), now)
+                }
+            }
+        };
+        let new = needs_place && decision.is_allowed();
+        self.newcomers = self.newcomers.saturating_add(u64::from(new));
+        for (place, ask) in asks.iter_mut().enumerate() {
+            ask.now = now;
+            ask.new = new && place == 0;
+            ask.decision = decision;
+        }
+        decision
+    }
+
+    /// Charges everybody, as was judged.
+    fn charge(mut self, asks: &mut [Ask<'_>]) {
+        let (now, shared) = (self.now, self.shard.is_none());
+        for client in asks.chunk_by_mut(|ask, next| shared || ask.key == next.key) {
+            let (cost, plan, who) = self.whole(client);
+            if cost == 0 {
+                continue;
+            }
+            let clients = &mut self.clients;
+            let (at, new) = match clients.find_under(who, plan) {
+                Some((at, otherwise)) => {
+                    if otherwise {
+                        clients.bring(at, Some(plan), now);
+                    }
+                    (Some(at), false)
+                }
+                None => (clients.insert(who, plan, now), self.shard.is_some()),
+            };
+            let Some(at) = at else {
+                continue;
+            };
+            let outcome = clients.attempt(at, plan, now, |limit, state, now| {
+                let admitted = limit.attempt(state, cost, now);
+                (limit.report(state, cost, now, admitted), admitted)
+            });
+            if new {
+                clients.enqueue(at);
+            }
+            if let Outcome::Judged(decision) = outcome {
+                client.iter_mut().for_each(|ask| ask.decision = decision);
+            }
+        }
+        self.publish();
+        self.shards.total().keep(self.newcomers);
+    }
+
+    /// Notes that an attempt was made by everybody who is known, and who refused.
+    fn note(mut self, asks: &mut [Ask<'_>]) {
+        let (now, shared) = (self.now, self.shard.is_none());
+        for client in asks.chunk_by(|ask, next| shared || ask.key == next.key) {
+            let (cost, _, who) = self.whole(client);
+            let Some(decision) = client.first().map(|ask| ask.decision).filter(|_| cost > 0) else {
+                continue;
+            };
+            let counts = self.clients.counts();
+            let count = match decision {
+                Decision::TooLarge { .. } => Some(&mut counts.too_large),
+                Decision::Banned { .. } => Some(&mut counts.banned),
+                Decision::ClientLimit => Some(&mut counts.client_limit),
+                Decision::Limited { .. } => {
+                    counts.judged(false);
+                    None
+                }
+                Decision::Allowed { .. } => None,
+            };
+            if let Some(count) = count {
+                *count = count.wrapping_add(1);
+            }
+            let attempted = matches!(
+                decision,
+                Decision::Allowed { .. } | Decision::Limited { .. }
+            );
+            if let Some(at) = self.clients.find(who).filter(|_| attempted) {
+                self.clients.change(at, now, |limit, state, now| {
+                    limit.touch(state, now);
+                });
+            }
+        }
+        self.publish();
+    }
+
+    fn publish(&self) {
+        if let Some(shard) = self.shard {
+            self.shards.publish(shard, &self.clients, 0);
+        }
+    }
+}
+
+impl<A: Algorithm> Room for Held<'_, A> {
+    fn promise(&self) -> bool {
+        let Some(shard) = self.shard else {
+            return true;
+        };
+        // The bounds first, then the count, as for any newcomer.
+        let undercuts = self.shards.undercut(shard, &self.clients, self.now);
+        self.undercuts.set(undercuts);
+        let promised = self.shards.promise(self.newcomers);
+        if !promised {
+            self.restore();
+        }
+        promised
+    }
+
+    fn withdraw(&self) {
+        self.shards.total().withdraw(self.newcomers);
+        self.restore();
+    }
+}
+
+impl<A: Algorithm> Held<'_, A> {
+    /// What the shard published before newcomers' places were asked for.
+    fn restore(&self) {
+        if let Some(shard) = self.shard.filter(|_| self.undercuts.get()) {
+            self.shards.restore(shard, &self.clients);
+        }
+    }
+}

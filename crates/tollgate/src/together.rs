@@ -1,0 +1,330 @@
+//! Several limiters asked in one call: all of them are charged, or none.
+//!
+//! All locks that a call needs are held at once, taken in an order that is the same for all calls,
+//! so that no two of them can wait for each other. With all of them held, the call is decided
+//! without anything being changed; places for newcomers are promised, or none is; and then
+//! everybody is charged. No list of locks is kept: each is held by one step of a recursion, which
+//! charges on its way back.
+
+use core::fmt;
+use core::time::Duration;
+
+use crate::Decision;
+use crate::keyed::Plan;
+use crate::keyed::key::Key;
+
+/// What one limiter is asked for in a call to [`acquire_all`]: made by
+/// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
+pub struct Ask<'a> {
+    party: &'a dyn Party,
+    pub(crate) key: Key,
+    pub(crate) plan: u8,
+    pub(crate) cost: u64,
+    /// When it is asked; once a lock is held, when that is decided.
+    pub(crate) now: u64,
+    /// The lock that guards its bucket.
+    lock: Lock,
+    /// Where in the call it stands.
+    ordinal: usize,
+    /// It needs a place as a newcomer.
+    pub(crate) new: bool,
+    /// It is new to a full table.
+    pub(crate) full: bool,
+    pub(crate) decision: Decision,
+}
+
+impl<'a> Ask<'a> {
+    pub(crate) fn new(party: &'a dyn Party, key: Key, cost: u64, now: u64) -> Self {
+        Self {
+            party,
+            key,
+            plan: 0,
+            cost,
+            now,
+            lock: Lock::default(),
+            ordinal: 0,
+            new: false,
+            full: false,
+            decision: Decision::ClientLimit,
+        }
+    }
+
+    /// The same for a client of that plan.
+    #[must_use]
+    pub fn plan(self, plan: Plan) -> Self {
+        Self {
+            plan: plan.number(),
+            ..self
+        }
+    }
+
+    /// What this limiter answered to the last call: if all were charged, what it would have
+    /// answered alone; if not, its refusal, or what there is at the limiters that did not refuse.
+    pub fn decision(&self) -> Decision {
+        self.decision
+    }
+
+    fn refuses(&self) -> bool {
+        !self.decision.is_allowed()
+    }
+
+    /// Refusals by how long they last: those that no wait ends last longest.
+    fn severity(&self) -> (u8, Duration) {
+        match self.decision {
+            Decision::TooLarge { .. } => (3, Duration::ZERO),
+            Decision::ClientLimit => (2, Duration::ZERO),
+            Decision::Limited { retry_after, .. } | Decision::Banned { retry_after } => {
+                (1, retry_after)
+            }
+            Decision::Allowed { .. } => (0, Duration::ZERO),
+        }
+    }
+}
+
+impl fmt::Debug for Ask<'_> {
+    /// How much, and what was answered; the client stays out of logs.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ask")
+            .field("cost", &self.cost)
+            .field("decision", &self.decision)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What several limiters answered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a decision that is not looked at limits nobody"]
+pub struct Together {
+    decision: Decision,
+    refused_by: Option<usize>,
+}
+
+impl Together {
+    /// Whether all were charged: the call may proceed.
+    #[must_use]
+    pub const fn is_allowed(self) -> bool {
+        self.refused_by.is_none()
+    }
+
+    /// Which of the limiters refused, by its place in the call: of several, the one whose wait is
+    /// the longest.
+    #[must_use]
+    pub const fn refused_by(self) -> Option<usize> {
+        self.refused_by
+    }
+
+    /// The answer of all together: the refusal of that limiter, or the least that remains at any
+    /// and the longest of the delays and of the times to be as new.
+    pub const fn decision(self) -> Decision {
+        self.decision
+    }
+}
+
+/// Takes from each of several limiters what it is asked for, if each can give it; else from none.
+///
+/// A client, its address and a whole service; ten a second and a thousand an hour of one client:
+/// whatever the limiters are, and in whatever order, threads that ask for several at once never
+/// wait for each other in a circle. Two asks for one client of one limiter count as one of their
+/// sum.
+///
+/// A refused call takes nothing anywhere. It counts as an attempt of the clients that are known
+/// to their limiters, and tracks nobody new. A cost of 0 looks: it takes nothing, and refuses only
+/// who is banned. How many asks there are is the caller's to bound: their locks are held together.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::{KeyedLimiter, Limiter, ManualClock, Rate, acquire_all};
+///
+/// let clock = ManualClock::default();
+/// let keyed = |quota| KeyedLimiter::builder(quota, 100_000).clock(clock.clone()).build();
+/// let seconds = keyed(Rate::per_second(10).burst(10))?;
+/// let hours = keyed(Rate::per_hour(1_000).burst(11))?;
+/// let service = Limiter::builder(Rate::per_second(500).burst(500)).clock(clock.clone()).build()?;
+///
+/// let ask = |cost| {
+///     acquire_all(&mut [seconds.ask("alice", cost), hours.ask("alice", cost), service.ask(cost)])
+/// };
+/// assert!(ask(10).is_allowed());
+/// let refused = ask(2); // neither of hers has two left
+/// assert_eq!(refused.refused_by(), Some(1), "her hour's wait is the longer");
+/// assert_eq!(refused.decision().retry_after(), Some(Duration::from_millis(3_600)));
+/// assert_eq!(service.peek().remaining(), 490, "nothing was taken for it");
+/// # Ok::<(), tollgate::BuildError>(())
+/// ```
+pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
+    for (ordinal, ask) in asks.iter_mut().enumerate() {
+        ask.ordinal = ordinal;
+        ask.full = false;
+    }
+    loop {
+        for ask in asks.iter_mut() {
+            ask.lock = ask.party.lock_of(ask);
+        }
+        asks.sort_unstable_by_key(|ask| (ask.lock, ask.key, ask.ordinal));
+        match descend(asks, None, false) {
+            Verdict::Charged | Verdict::Refused => break,
+            Verdict::Full { lock } => {
+                // No lock is held here: whoever is idle may be looked for.
+                look_for_room(asks, lock);
+            }
+        }
+    }
+    asks.sort_unstable_by_key(|ask| ask.ordinal);
+    summary(asks)
+}
+
+/// Looks for room for those under that lock who need it. If there is none, the asks are noted as
+/// those of newcomers to a full table.
+fn look_for_room(asks: &mut [Ask<'_>], lock: Lock) {
+    let Some(first) = asks.iter().find(|ask| ask.lock == lock && ask.new) else {
+        return;
+    };
+    let (party, now) = (first.party, first.now);
+    let is_same = |ask: &&Ask<'_>| core::ptr::addr_eq(ask.party, party) && ask.new;
+    let places = u64::try_from(asks.iter().filter(is_same).count()).unwrap_or(u64::MAX);
+    if !party.make_room(places, now) {
+        for ask in asks.iter_mut().filter(|ask| ask.lock == lock && ask.new) {
+            ask.full = true;
+        }
+    }
+}
+
+/// The answer of all together.
+fn summary(asks: &[Ask<'_>]) -> Together {
+    let (mut all, mut refuser) = (
+        Decision::Allowed {
+            remaining: u64::MAX,
+            delay: Duration::ZERO,
+            reset_after: Duration::ZERO,
+        },
+        None::<&Ask<'_>>,
+    );
+    for ask in asks {
+        let longer = refuser.is_none_or(|longest| ask.severity() > longest.severity());
+        if ask.refuses() && longer {
+            refuser = Some(ask);
+        }
+        let own = ask.decision;
+        all = Decision::Allowed {
+            remaining: all.remaining().min(own.remaining()),
+            delay: all.delay().max(own.delay()),
+            reset_after: all.reset_after().max(own.reset_after()),
+        };
+    }
+    Together {
+        decision: refuser.map_or(all, |ask| ask.decision),
+        refused_by: refuser.map(|ask| ask.ordinal),
+    }
+}
+
+/// Which lock: of which limiter, and which of its locks. Locks are taken in this order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Lock {
+    pub(crate) limiter: u64,
+    pub(crate) number: usize,
+}
+
+/// What became of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// All were charged.
+    Charged,
+    /// Somebody refused.
+    Refused,
+    /// No bucket refused, but one of those that this lock guards is new, and as many as may be are
+    /// tracked or promised places. Nothing was changed.
+    Full {
+        /// Which it is.
+        lock: Lock,
+    },
+}
+
+/// Whatever guards buckets by locks.
+pub trait Party: Send + Sync {
+    /// The lock that guards what is asked for.
+    fn lock_of(&self, ask: &Ask<'_>) -> Lock;
+
+    /// Takes that lock and judges what is asked for of the buckets that it guards, sorted by key,
+    /// without changing any; lets the others be judged, while it is held; and then charges, or
+    /// notes the attempt, as their verdict is.
+    fn hold(&self, asks: &mut [Ask<'_>], others: &mut Others<'_>) -> Verdict;
+
+    /// Looks for room for so many newcomers, with no lock held; returns whether it is worth trying
+    /// again.
+    fn make_room(&self, places: u64, now: u64) -> bool;
+}
+
+/// The rest of a call: whether anybody has refused so far, and places needed, to a verdict.
+pub(crate) type Others<'a> = dyn FnMut(bool, Option<&dyn Room>) -> Verdict + 'a;
+
+/// Places for newcomers under one lock, which is held.
+pub trait Room {
+    /// Promises them, all or none.
+    fn promise(&self) -> bool;
+    /// Gives them up again.
+    fn withdraw(&self);
+}
+
+/// The places that the locks held so far need, the latest lock's first.
+struct Needed<'a> {
+    places: &'a dyn Room,
+    lock: Lock,
+    before: Option<&'a Self>,
+}
+
+/// Judges asks sorted by lock, the locks of those before them being held.
+fn descend(asks: &mut [Ask<'_>], needed: Option<&Needed<'_>>, refused: bool) -> Verdict {
+    let Some((party, lock)) = asks.first().map(|ask| (ask.party, ask.lock)) else {
+        // Places are asked for also if the call is refused, so that each limiter's answer is the
+        // one that it would give alone.
+        return match promise(needed) {
+            Err(lock) => Verdict::Full { lock },
+            Ok(()) if refused => {
+                withdraw(needed);
+                Verdict::Refused
+            }
+            Ok(()) => Verdict::Charged,
+        };
+    };
+    let of_it = asks.iter().take_while(|ask| ask.lock == lock).count();
+    let (own, others) = asks.split_at_mut(of_it);
+    party.hold(own, &mut |refuses, places| {
+        let refused = refused || refuses;
+        match places {
+            Some(places) => {
+                let needed = Needed {
+                    places,
+                    lock,
+                    before: needed,
+                };
+                descend(others, Some(&needed), refused)
+            }
+            None => descend(others, needed, refused),
+        }
+    })
+}
+
+/// Promises all places, or none: then the lock of those that there are too few for.
+///
+/// Limiters are asked in the order of their locks, so of two calls that need the last places of two
+/// limiters one gets both.
+fn promise(needed: Option<&Needed<'_>>) -> Result<(), Lock> {
+    let Some(needed) = needed else {
+        return Ok(());
+    };
+    if !needed.places.promise() {
+        return Err(needed.lock);
+    }
+    let others = promise(needed.before);
+    if others.is_err() {
+        needed.places.withdraw();
+    }
+    others
+}
+
+fn withdraw(mut needed: Option<&Needed<'_>>) {
+    while let Some(promised) = needed {
+        promised.places.withdraw();
+        needed = promised.before;
+    }
+}

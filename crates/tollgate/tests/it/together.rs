@@ -1,0 +1,272 @@
+//! Several limiters asked in one call.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use tollgate::{
+    Ask, Clock, Decision, KeyedLimiter, Limiter, ManualClock, Plan, Rate, Timestamp, acquire_all,
+};
+use tollgate_testkit::{Answer, Model, Random};
+
+use crate::harness::{Keyed, answer, any_limit, at};
+
+/// The answers of models asked one after the other, and charged only if all allow it.
+fn models_answer(models: &mut [Model], asks: &[(usize, String, u64)], now_ns: u64) -> Vec<Answer> {
+    // What is asked of one client of one limiter counts as one.
+    let sum = |which: usize, name: &str| {
+        let same = asks.iter().filter(|ask| ask.0 == which && ask.1 == name);
+        same.map(|ask| ask.2).sum::<u64>()
+    };
+    let judged: Vec<Answer> = asks
+        .iter()
+        .map(|(which, name, _)| models[*which].judge(name, sum(*which, name), now_ns))
+        .collect();
+    let is_allowed = |answer: &Answer| matches!(answer, Answer::Allowed { .. });
+    let charges = judged.iter().all(is_allowed);
+    let mut seen = Vec::new();
+    for (which, name, _) in asks {
+        if seen.contains(&(*which, name)) {
+            continue;
+        }
+        seen.push((*which, name));
+        if charges {
+            models[*which].call(name, sum(*which, name), now_ns);
+        }
+    }
+    if charges {
+        return judged;
+    }
+    let looked = |(which, name, _): &(usize, String, u64), judged: Answer| {
+        if is_allowed(&judged) {
+            models[*which].judge(name, 0, now_ns)
+        } else {
+            judged
+        }
+    };
+    let answers = asks
+        .iter()
+        .zip(judged)
+        .map(|(ask, judged)| looked(ask, judged));
+    let answers: Vec<Answer> = answers.collect();
+    for ((which, name, _), answer) in asks.iter().zip(&answers) {
+        if sum(*which, name) > 0 && !matches!(answer, Answer::TooLarge) {
+            models[*which].touch(name, now_ns);
+        }
+    }
+    answers
+}
+
+/// Limiters of every kind, some with a cap, asked in any combination: each answers as its model,
+/// and all are charged or none.
+#[test]
+fn all_are_charged_or_none_as_by_the_models() {
+    let (mut charged, mut refused) = (0, 0);
+    for seed in 0..1_500_u64 {
+        let mut random = Random::new(seed ^ 0x7065_7468);
+        let clock = ManualClock::default();
+        let mut limiters: Vec<Keyed> = Vec::new();
+        let mut models = Vec::new();
+        let mut first = None;
+        for _ in 0..=random.below(3) {
+            let config = random.config();
+            let most = config.max_clients.unwrap_or(1 << 20) as usize;
+            let builder =
+                KeyedLimiter::builder(any_limit(&config.algorithm), most).clock(clock.clone());
+            let built = match config.idle_ns {
+                Some(idle_ns) => builder.idle(Duration::from_nanos(idle_ns)).build(),
+                None => builder.never_forget().build(),
+            };
+            limiters.push(built.unwrap());
+            models.push(Model::new(config.clone()));
+            first.get_or_insert(config);
+        }
+        for (step, made) in random.calls(&first.unwrap(), 60).into_iter().enumerate() {
+            let now_ns = made.at_ns.max(clock.now().as_nanos());
+            clock.set(at(now_ns));
+            let mut asked = Vec::new();
+            for _ in 0..=random.below(4) {
+                let which = random.below(limiters.len() as u64) as usize;
+                let name = random
+                    .pick(made.client.clone().as_str(), &["a", "b"])
+                    .to_owned();
+                let cost = random.pick(made.cost.min(1 << 40), &[0, 1, 1, 2]);
+                asked.push((which, name, cost));
+            }
+            let mut asks: Vec<Ask<'_>> = asked
+                .iter()
+                .map(|(which, name, cost)| limiters[*which].ask(name.as_str(), *cost))
+                .collect();
+            let together = acquire_all(&mut asks);
+            let got: Vec<Answer> = asks.iter().map(|ask| answer(Ok(ask.decision()))).collect();
+            // Newcomers who ask for one place each where there is room for fewer are the limiter's
+            // to refuse together: the models would take in one.
+            let mut newcomers: Vec<(usize, &String)> = asked
+                .iter()
+                .filter(|ask| ask.2 > 0)
+                .map(|ask| (ask.0, &ask.1))
+                .collect();
+            newcomers.sort();
+            newcomers.dedup();
+            let crowded = newcomers.windows(2).any(|two| two[0].0 == two[1].0);
+            if crowded && got.contains(&Answer::ClientLimit) {
+                break;
+            }
+            let wanted = models_answer(&mut models, &asked, now_ns);
+            assert_eq!(got, wanted, "seed {seed}, step {step}: {asked:?}");
+            let all = wanted
+                .iter()
+                .all(|answer| matches!(answer, Answer::Allowed { .. }));
+            assert_eq!(together.is_allowed(), all);
+            *(if all { &mut charged } else { &mut refused }) += 1;
+            for (limiter, model) in limiters.iter().zip(&models) {
+                assert_eq!(
+                    limiter.len(),
+                    model.len_at(now_ns),
+                    "seed {seed}, step {step}"
+                );
+            }
+        }
+    }
+    assert!(charged > 10_000 && refused > 10_000, "{charged}, {refused}");
+}
+
+/// The refuser with the longest wait is named; what no wait ends lasts longest; the first of
+/// equals.
+#[test]
+fn the_longest_refusal_is_named() {
+    let clock = ManualClock::default();
+    let limiter = |rate: Rate, burst| {
+        let built = Limiter::builder(rate.burst(burst)).clock(clock.clone());
+        let built = built.build().unwrap();
+        assert!(built.try_acquire(burst).is_allowed());
+        built
+    };
+    let (second, minute) = (
+        limiter(Rate::per_second(1), 5),
+        limiter(Rate::per_minute(1), 1),
+    );
+    let other = limiter(Rate::per_minute(1), 1);
+    let free = Limiter::builder(Rate::per_second(1).burst(9)).clock(clock.clone());
+    let free = free.build().unwrap();
+    let refused = acquire_all(&mut [free.ask(1), second.ask(1), minute.ask(1), other.ask(1)]);
+    assert_eq!(refused.refused_by(), Some(2));
+    assert_eq!(
+        refused.decision().retry_after(),
+        Some(Duration::from_secs(60))
+    );
+    let refused = acquire_all(&mut [free.ask(1), minute.ask(1), second.ask(6)]);
+    assert_eq!(refused.refused_by(), Some(2));
+    assert_eq!(refused.decision(), Decision::TooLarge { burst: 5 });
+    other.ban(Duration::from_secs(61));
+    let refused = acquire_all(&mut [minute.ask(1), other.ask(1), free.ask(1)]);
+    assert_eq!(refused.refused_by(), Some(1));
+    assert_eq!(free.peek().remaining(), 9);
+    let allowed = acquire_all(&mut [free.ask(4), free.ask(3)]);
+    assert!(allowed.is_allowed());
+    assert_eq!(
+        (allowed.decision().remaining(), free.peek().remaining()),
+        (2, 2)
+    );
+    assert!(acquire_all(&mut []).is_allowed());
+}
+
+/// A plan and an injected time go with an ask.
+#[test]
+fn an_ask_brings_its_plan_and_its_time() {
+    let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(1), 10)
+        .plan(Rate::per_second(1).burst(50))
+        .build()
+        .unwrap();
+    let one = Limiter::new(Rate::per_second(1).burst(40)).unwrap();
+    let ask = |cost, now| {
+        let now = Timestamp::from_nanos(now);
+        let of_pro = limiter
+            .ask_at("alice", cost, now)
+            .unwrap()
+            .plan(Plan::nth(1));
+        acquire_all(&mut [of_pro, one.ask_at(cost, now).unwrap()])
+    };
+    assert!(ask(40, 5).is_allowed());
+    assert_eq!(ask(1, 6).refused_by(), Some(1));
+    assert!(ask(1, 1_000_000_005).is_allowed());
+    assert!(
+        limiter
+            .ask_at("alice", 1, Timestamp::from_nanos(4))
+            .is_err()
+    );
+    assert!(one.ask_at(1, Timestamp::from_nanos(4)).is_err());
+}
+
+/// Newcomers to a full table share a bucket in such a call too.
+#[test]
+fn newcomers_to_a_full_table_share_a_bucket() {
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(3), 1)
+        .share_overflow()
+        .build()
+        .unwrap();
+    let one = Limiter::new(Rate::per_hour(1).burst(100)).unwrap();
+    assert!(limiter.allow("alice"));
+    let ask = |name| acquire_all(&mut [limiter.ask(name, 2), one.ask(2)]);
+    assert!(ask("bob").is_allowed());
+    assert_eq!(ask("carol").refused_by(), Some(0));
+    assert!(ask("alice").is_allowed());
+    assert_eq!(one.peek().remaining(), 96);
+    assert_eq!(limiter.len(), 1);
+}
+
+/// Two newcomers of one limiter in one call, and one place: neither is taken in.
+#[test]
+fn too_few_places_are_nobodys() {
+    let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(3), 1).unwrap();
+    let mut asks = [limiter.ask("alice", 1), limiter.ask("bob", 1)];
+    let refused = acquire_all(&mut asks);
+    assert_eq!(refused.decision(), Decision::ClientLimit);
+    assert!(limiter.is_empty());
+    assert!(limiter.allow("carol"));
+}
+
+/// Threads that ask for two limits in opposite orders, and a third beside them: each charge is
+/// everywhere or nowhere.
+#[test]
+fn threads_charge_all_or_none() {
+    let limiters: Vec<KeyedLimiter> = (0..3)
+        .map(|_| KeyedLimiter::new(Rate::per_day(1).burst(3_000), 10_000).unwrap())
+        .collect();
+    let service = Limiter::new(Rate::per_day(1).burst(4_000)).unwrap();
+    let barrier = Barrier::new(4);
+    let admitted: u64 = thread::scope(|scope| {
+        let threads: Vec<_> = (0..4_usize)
+            .map(|thread| {
+                let (limiters, service, barrier) = (&limiters, &service, &barrier);
+                scope.spawn(move || {
+                    barrier.wait();
+                    let mut admitted = 0;
+                    for call in 0..1_500_usize {
+                        let mut order = [0, 1, 2];
+                        order.rotate_left(thread % 3);
+                        if (thread + call) % 2 == 0 {
+                            order.reverse();
+                        }
+                        let mut asks: Vec<Ask<'_>> =
+                            order.map(|which| limiters[which].ask("all", 1)).into();
+                        asks.insert(call % 4, service.ask(1));
+                        admitted += u64::from(acquire_all(&mut asks).is_allowed());
+                    }
+                    admitted
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .sum()
+    });
+    assert_eq!(admitted, 3_000);
+    assert_eq!(service.peek().remaining(), 1_000);
+    assert!(
+        limiters
+            .iter()
+            .all(|limiter| limiter.peek("all").remaining() == 0)
+    );
+}
