@@ -13,7 +13,8 @@ use crate::limit::AnyValid;
 use crate::statistics::{Counts, Statistics};
 use crate::sync::{Mutex, lock};
 use crate::together::{Ask, Lock, Others, Party, Verdict};
-use crate::{ChangeError, Decision, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{ChangeError, Decision, RestoreError, Tokens};
 
 /// One bucket.
 pub trait Cell: Debug + Send + Sync {
@@ -43,6 +44,10 @@ pub trait Cell: Debug + Send + Sync {
     fn change(&self, limit: Self::Valid, tokens: Tokens, now: u64) -> Result<(), ChangeError>;
     /// The same bucket, as one of several that are asked in one call.
     fn party(&self) -> &dyn Party;
+    /// Writes the bucket down.
+    fn write(&self, now: u64, to: &mut Writer);
+    /// Takes over a bucket that was written down, into one that was just built.
+    fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError>;
     /// How often each answer was given.
     fn statistics(&self) -> Statistics;
 }
@@ -125,6 +130,20 @@ impl<A: Algorithm> Shared<A> {
         })
     }
 
+    /// Holds the bucket to another limit from `now` on.
+    fn change(&mut self, next: A, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
+        self.limit.may_become(&next, tokens)?;
+        if self.state.is_some() {
+            self.act(now, |limit, state, now| {
+                let at = now.max(A::last_attempt(state));
+                limit.touch(state, at);
+                *state = next.converted(limit, state, tokens, at);
+            });
+        }
+        self.limit = next;
+        Ok(())
+    }
+
     /// Notes an attempt that took nothing, as it was judged.
     fn note(&mut self, decision: Decision, now: u64) {
         match decision {
@@ -160,7 +179,7 @@ impl<A: Algorithm> SharedCell<A> {
     }
 }
 
-impl<A: Algorithm> Cell for SharedCell<A> {
+impl<A: Wire> Cell for SharedCell<A> {
     type Valid = A;
 
     fn burst(&self) -> u64 {
@@ -220,21 +239,45 @@ impl<A: Algorithm> Cell for SharedCell<A> {
     }
 
     fn change(&self, next: A, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
-        let mut bucket = lock(&self.bucket);
-        bucket.limit.may_become(&next, tokens)?;
-        if bucket.state.is_some() {
-            bucket.act(now, |limit, state, now| {
-                let at = now.max(A::last_attempt(state));
-                limit.touch(state, at);
-                *state = next.converted(limit, state, tokens, at);
-            });
-        }
-        bucket.limit = next;
-        Ok(())
+        lock(&self.bucket).change(next, tokens, now)
     }
 
     fn party(&self) -> &dyn Party {
         self
+    }
+
+    /// The algorithm, the limit, the time, and the state if there is one yet.
+    fn write(&self, now: u64, to: &mut Writer) {
+        to.u8(A::KIND);
+        let mut bucket = lock(&self.bucket);
+        bucket.latest = bucket.latest.max(now);
+        bucket.limit.write(to);
+        to.u64(bucket.latest);
+        to.u8(u8::from(bucket.state.is_some()));
+        if let Some(state) = &bucket.state {
+            A::write_state(state, to);
+        }
+    }
+
+    fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError> {
+        if from.u8()? != A::KIND {
+            return Err(RestoreError::OtherAlgorithm);
+        }
+        let before = A::read(from)?;
+        let written_at = from.u64()?;
+        let back = written_at.saturating_sub(now);
+        let state = match from.bool()? {
+            true => Some(before.read_state(from, back)?),
+            false => None,
+        };
+        from.end()?;
+        let mut bucket = lock(&self.bucket);
+        let limit = core::mem::replace(&mut bucket.limit, before);
+        bucket.state = state;
+        let at = written_at.saturating_sub(back);
+        bucket.change(limit, Tokens::Kept, at)?;
+        bucket.latest = at;
+        Ok(())
     }
 
     fn statistics(&self) -> Statistics {
@@ -347,6 +390,14 @@ macro_rules! delegate {
 
             fn party(&self) -> &dyn Party {
                 match self { $(Self::$variant(cell) => cell.party()),+ }
+            }
+
+            fn write(&self, now: u64, to: &mut Writer) {
+                match self { $(Self::$variant(cell) => cell.write(now, to)),+ }
+            }
+
+            fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError> {
+                match self { $(Self::$variant(cell) => cell.read(from, now)),+ }
             }
 
             fn statistics(&self) -> Statistics {

@@ -61,10 +61,12 @@ mod limiter;
 mod monotonic;
 mod quota;
 mod rate;
+mod snapshot;
 mod statistics;
 mod sync;
 mod time;
 mod together;
+mod wire;
 
 pub use algorithm::fixed_window::FixedWindow;
 pub use algorithm::leaky_bucket::LeakyBucket;
@@ -81,6 +83,7 @@ pub use limit::{AnyLimit, IntoLimit, Limit};
 pub use limiter::{Limiter, LimiterBuilder};
 pub use quota::Quota;
 pub use rate::{Rate, RateError};
+pub use snapshot::RestoreError;
 pub use statistics::Statistics;
 pub use time::Timestamp;
 pub use together::{Ask, Together, acquire_all};
@@ -94,3 +97,8 @@ mod readme {}
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/semantics.md")]
 mod semantics {}
+
+/// And those of how to choose.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/choosing.md")]
+mod choosing {}

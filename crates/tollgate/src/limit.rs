@@ -2,7 +2,6 @@
 
 use core::fmt::Debug;
 
-use crate::algorithm::Algorithm;
 use crate::algorithm::bucket::{AnyWidth, Bucket};
 use crate::algorithm::fixed_window::{FixedWindow, FixedWindows};
 use crate::algorithm::leaky_bucket::LeakyBucket;
@@ -12,6 +11,7 @@ use crate::algorithm::token_bucket::TokenBucket;
 use crate::cell::{AnyCell, BucketCell, Cell, SharedCell};
 use crate::keyed::shards::Shards;
 use crate::keyed::store::{AnyStore, BucketStore, Store, StorePlan};
+use crate::wire::Wire;
 use crate::{BuildError, Quota, Tokens};
 
 /// A limit that limiters are built from: [`TokenBucket`] (the default), [`LeakyBucket`],
@@ -77,7 +77,7 @@ pub(crate) mod sealed {
     }
 }
 
-impl<A: Algorithm> sealed::Shapes for A {
+impl<A: Wire> sealed::Shapes for A {
     type Keyed = Shards<A>;
     type Single = SharedCell<A>;
 

@@ -8,9 +8,10 @@ use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::keyed::key::Key;
 use crate::limit::sealed::Shapes;
+use crate::snapshot::{self, Kind};
 use crate::{
     Ask, BuildError, ChangeError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit,
-    Limit, MonotonicClock, Quota, Statistics, Timestamp, TokenBucket, Tokens,
+    Limit, MonotonicClock, Quota, RestoreError, Statistics, Timestamp, TokenBucket, Tokens,
 };
 
 type Single<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Single;
@@ -372,6 +373,18 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         self.cell.change(limit, tokens, self.timeline.read())
     }
 
+    /// The bucket as bytes from which [`LimiterBuilder::restore`] makes the same: for a limit that
+    /// is to survive a restart.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    #[must_use]
+    pub fn snapshot(&self) -> Vec<u8> {
+        let now = self.timeline.read();
+        snapshot::written(Kind::Single, |to| self.cell.write(now, to))
+    }
+
     /// How often each answer was given.
     pub fn statistics(&self) -> Statistics {
         self.cell.statistics()
@@ -439,5 +452,31 @@ impl<L: Limit, C: Clock> LimiterBuilder<L, C> {
             issuer: Issuer::new(),
             timeline: Timeline::new(self.clock),
         })
+    }
+
+    /// The same with the bucket of a [`snapshot`](Limiter::snapshot), as for
+    /// [`KeyedLimiterBuilder::restore`](crate::KeyedLimiterBuilder::restore).
+    ///
+    /// # Errors
+    ///
+    /// What [`build`](Self::build) finds, bytes that are no snapshot, or a damaged one, or one of a
+    /// later version or of another kind of limiter.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(5))?;
+    /// assert!(limiter.try_acquire(3).is_allowed());
+    /// let snapshot = limiter.snapshot();
+    /// let restored = Limiter::builder(Rate::per_hour(1).burst(5)).restore(&snapshot)?;
+    /// assert_eq!(restored.peek().remaining(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restore(self, snapshot: &[u8]) -> Result<Limiter<L, C>, RestoreError> {
+        let mut from = snapshot::body(snapshot, Kind::Single)?;
+        let limiter = self.build()?;
+        let now = limiter.timeline.read();
+        limiter.cell.read(&mut from, now)?;
+        Ok(limiter)
     }
 }

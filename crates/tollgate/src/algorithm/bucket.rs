@@ -9,7 +9,8 @@ use core::time::Duration;
 
 use super::Algorithm;
 use crate::time::{div_ceil, div_floor, duration};
-use crate::{BuildError, ChangeError, Decision, Quota, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{BuildError, ChangeError, Decision, Quota, RestoreError, Tokens};
 
 /// A level in 1/q tokens, in as many bits as the quota needs.
 ///
@@ -479,6 +480,71 @@ impl<V: Level> Algorithm for Bucket<V> {
                 reset_after,
             }
         }
+    }
+}
+
+impl<V: Level> Wire for Bucket<V> {
+    /// In either width: which one is the reader's.
+    const KIND: u8 = 1;
+
+    fn write(&self, to: &mut Writer) {
+        to.u64(self.p);
+        to.u64(self.burst);
+        to.u8(u8::from(self.queue));
+        for level in [self.q, self.capacity, self.floor, self.initial] {
+            to.i128(level.wide());
+        }
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, RestoreError> {
+        let (p, burst, queue) = (from.u64()?, from.u64()?, from.bool()?);
+        let numbers = Numbers {
+            p,
+            q: from.i128()?,
+            capacity: from.i128()?,
+            floor: from.i128()?,
+            initial: from.i128()?,
+        };
+        let Numbers {
+            q,
+            capacity,
+            floor,
+            initial,
+            ..
+        } = numbers;
+        let is_whole = |level: i128, of: u64| {
+            q.checked_mul(i128::from(of)) == Some(level) && p > 0 && q > 0 && burst > 0
+        };
+        let in_order = floor <= 0 && (0..=capacity).contains(&initial);
+        let span = capacity.checked_sub(floor).filter(|_| in_order);
+        let span = span.and_then(|span| span.checked_add(i128::from(p)));
+        if !is_whole(capacity, burst) || span.is_none() {
+            return Err(RestoreError::Damaged);
+        }
+        let fits = |level: i128| V::narrow(level).wide() == level;
+        if !span.is_some_and(fits) || ![q, capacity, floor].into_iter().all(fits) {
+            return Err(ChangeError::NeedsMoreBits.into());
+        }
+        Ok(Self::new(&numbers, burst, queue))
+    }
+
+    fn write_state(state: &BucketState<V>, to: &mut Writer) {
+        to.u64(state.last_attempt);
+        to.i128(state.level.wide());
+    }
+
+    fn read_state(&self, from: &mut Reader<'_>, back: u64) -> Result<BucketState<V>, RestoreError> {
+        let last_attempt = from.u64()?.saturating_sub(back);
+        let level = from.i128()?;
+        let (floor, capacity) = (self.floor.wide(), self.capacity.wide());
+        if !(floor..=capacity).contains(&level) {
+            return Err(RestoreError::Damaged);
+        }
+        let level = V::narrow(level);
+        Ok(BucketState {
+            level,
+            last_attempt,
+        })
     }
 }
 

@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
+use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::duration;
-use crate::{BuildError, ChangeError, Decision, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
 /// At most `limit` tokens in a window of time.
 ///
@@ -230,5 +231,45 @@ impl Algorithm for FixedWindows {
                 reset_after,
             }
         }
+    }
+}
+
+impl Wire for FixedWindows {
+    const KIND: u8 = 2;
+
+    fn write(&self, to: &mut Writer) {
+        to.u64(self.limit);
+        to.u64(self.most);
+        to.u64(self.window_ns);
+        to.u8(u8::from(self.aligned));
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, RestoreError> {
+        let (limit, most, window_ns) = read_window(from)?;
+        let aligned = from.bool()?;
+        Ok(Self {
+            limit,
+            most,
+            window_ns,
+            aligned,
+        })
+    }
+
+    fn write_state(state: &FixedWindowState, to: &mut Writer) {
+        to.u64(state.last_attempt);
+        to.u64(state.opened_at);
+        to.u64(state.used);
+    }
+
+    fn read_state(
+        &self,
+        from: &mut Reader<'_>,
+        back: u64,
+    ) -> Result<FixedWindowState, RestoreError> {
+        Ok(FixedWindowState {
+            last_attempt: from.u64()?.saturating_sub(back),
+            opened_at: from.u64()?.saturating_sub(back),
+            used: from.u64()?,
+        })
     }
 }

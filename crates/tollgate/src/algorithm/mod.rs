@@ -11,7 +11,8 @@ pub(crate) mod token_bucket;
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::{BuildError, ChangeError, Decision, Tokens};
+use crate::wire::Reader;
+use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
 /// One validated limit, and how it judges calls against a client's state.
 ///
@@ -112,4 +113,13 @@ pub(crate) fn count_may_be(tokens: Tokens) -> Result<(), ChangeError> {
         Tokens::Kept | Tokens::Reset => Ok(()),
         Tokens::Proportional => Err(ChangeError::NotProportional),
     }
+}
+
+/// The limit, the most with the largest debt, and the length of a window, if they are possible.
+pub(crate) fn read_window(from: &mut Reader<'_>) -> Result<(u64, u64, u64), RestoreError> {
+    let (limit, most, window_ns) = (from.u64()?, from.u64()?, from.u64()?);
+    if limit == 0 || most < limit || window_ns == 0 {
+        return Err(RestoreError::Damaged);
+    }
+    Ok((limit, most, window_ns))
 }

@@ -3,9 +3,10 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
+use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::duration;
-use crate::{BuildError, ChangeError, Decision, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
 /// The most entries that a client's log may come to hold.
 const MOST_ENTRIES: u64 = 65_536;
@@ -254,5 +255,63 @@ impl Algorithm for SlidingLogs {
             retry_after: duration(u128::from(retry_after)),
             reset_after,
         }
+    }
+}
+
+impl Wire for SlidingLogs {
+    const KIND: u8 = 3;
+
+    fn write(&self, to: &mut Writer) {
+        to.u64(self.limit);
+        to.u64(self.most);
+        to.u64(self.window_ns);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, RestoreError> {
+        let (limit, most, window_ns) = read_window(from)?;
+        if most > MOST_ENTRIES {
+            return Err(RestoreError::Damaged);
+        }
+        Ok(Self {
+            limit,
+            most,
+            window_ns,
+        })
+    }
+
+    fn write_state(state: &SlidingLogState, to: &mut Writer) {
+        to.u64(state.last_attempt);
+        to.usize(state.entries.len());
+        for (taken_at, tokens) in &state.entries {
+            to.u64(*taken_at);
+            to.u64(*tokens);
+        }
+    }
+
+    fn read_state(
+        &self,
+        from: &mut Reader<'_>,
+        back: u64,
+    ) -> Result<SlidingLogState, RestoreError> {
+        let last_attempt = from.u64()?.saturating_sub(back);
+        let entries = from.u64()?;
+        if entries > MOST_ENTRIES {
+            return Err(RestoreError::Damaged);
+        }
+        let mut state = self.fresh(last_attempt);
+        for _ in 0..entries {
+            let taken_at = from.u64()?.saturating_sub(back);
+            let tokens = from.u64()?;
+            let is_next = state
+                .entries
+                .back()
+                .is_none_or(|latest| latest.0 <= taken_at)
+                && taken_at <= last_attempt;
+            if !is_next || tokens == 0 || tokens > MOST_ENTRIES {
+                return Err(RestoreError::Damaged);
+            }
+            Self::note(&mut state, tokens, taken_at);
+        }
+        Ok(state)
     }
 }

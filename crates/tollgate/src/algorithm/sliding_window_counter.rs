@@ -2,9 +2,10 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, count_may_be, positive, window_ns, with_debt};
+use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::{div_ceil, div_floor, duration, product};
-use crate::{BuildError, ChangeError, Decision, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
 /// At most `limit` tokens in about every stretch of one window, from two counters: the aligned
 /// window that `now` falls in, and the one before it, weighed by the share of it that a window
@@ -278,5 +279,42 @@ impl Algorithm for SlidingWindowCounters {
                 reset_after,
             }
         }
+    }
+}
+
+impl Wire for SlidingWindowCounters {
+    const KIND: u8 = 4;
+
+    fn write(&self, to: &mut Writer) {
+        to.u64(self.limit);
+        to.u64(self.most);
+        to.u64(self.window_ns);
+    }
+
+    fn read(from: &mut Reader<'_>) -> Result<Self, RestoreError> {
+        let (limit, most, window_ns) = read_window(from)?;
+        Ok(Self {
+            limit,
+            most,
+            window_ns,
+        })
+    }
+
+    fn write_state(state: &SlidingWindowCounterState, to: &mut Writer) {
+        to.u64(state.last_attempt);
+        to.u64(state.previous);
+        to.u64(state.current);
+    }
+
+    fn read_state(
+        &self,
+        from: &mut Reader<'_>,
+        back: u64,
+    ) -> Result<SlidingWindowCounterState, RestoreError> {
+        Ok(SlidingWindowCounterState {
+            last_attempt: from.u64()?.saturating_sub(back),
+            previous: from.u64()?,
+            current: from.u64()?,
+        })
     }
 }

@@ -5,12 +5,13 @@ use core::time::Duration;
 use super::KeyedLimiter;
 use super::key::Secrets;
 use super::rules::{Idle, MOST_PLANS};
-use super::store::StorePlan;
+use super::store::{Store as _, StorePlan};
 use super::total;
 use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::limit::sealed::Shapes as _;
-use crate::{BuildError, Clock, IntoLimit, Limit, MonotonicClock};
+use crate::snapshot::{self, Kind};
+use crate::{BuildError, Clock, IntoLimit, Limit, MonotonicClock, RestoreError};
 
 /// So many shards that threads seldom meet in one and that growing or sweeping one is short.
 const SHARD_BITS: u32 = 8;
@@ -210,6 +211,56 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// assert!(matches!(refused, Err(BuildError::MaxClientsIsZero)));
     /// ```
     pub fn build(self) -> Result<KeyedLimiter<L, C>, BuildError> {
+        let secrets = Secrets::random(self.bits());
+        self.build_with(secrets)
+    }
+
+    /// The same with all clients of a [`snapshot`](KeyedLimiter::snapshot).
+    ///
+    /// They are held to this builder's limit from the time of the snapshot on, with the tokens that
+    /// they had then ([`Tokens::Kept`](crate::Tokens)), whatever limit it was taken under. The time
+    /// since then counts, by the clock: with [`MonotonicClock`](crate::MonotonicClock) the time of
+    /// day. If that is earlier than when the snapshot was taken, no time has passed.
+    ///
+    /// # Errors
+    ///
+    /// What [`build`](Self::build) finds, bytes that are no snapshot, or a damaged one, or one of a
+    /// later version, of another kind of limiter, or of more clients than `max_clients`. A damaged
+    /// one is told by a checksum; no defence against a forged one, but that it cannot do more than
+    /// give clients other tokens than they had.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate, RestoreError};
+    ///
+    /// let quota = Rate::per_second(1).burst(10);
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(quota, 100).clock(clock.clone()).build()?;
+    /// assert!(limiter.try_acquire("alice", 10).is_allowed());
+    /// let mut snapshot = limiter.snapshot();
+    /// clock.advance(Duration::from_secs(3)); // while nobody serves
+    /// let builder = KeyedLimiter::builder(quota, 100).clock(clock);
+    /// assert_eq!(builder.clone().restore(&snapshot)?.peek("alice").remaining(), 3);
+    /// snapshot[20] ^= 1;
+    /// assert_eq!(builder.restore(&snapshot).unwrap_err(), RestoreError::Damaged);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn restore(self, snapshot: &[u8]) -> Result<KeyedLimiter<L, C>, RestoreError> {
+        let mut from = snapshot::body(snapshot, Kind::Keyed)?;
+        let secrets = Secrets::from_words(self.bits(), || from.u64())?;
+        let limiter = self.build_with(secrets)?;
+        let now = limiter.timeline.read();
+        limiter.store.read(&mut from, now)?;
+        Ok(limiter)
+    }
+
+    /// The number of shards is two to the power of this.
+    fn bits(&self) -> u32 {
+        let few = u64::try_from(self.max_clients).is_ok_and(|most| most < FEW_CLIENTS);
+        self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS })
+    }
+
+    fn build_with(self, secrets: Secrets) -> Result<KeyedLimiter<L, C>, BuildError> {
         let most = MOST_PLANS.saturating_sub(1);
         if self.plans.len() > most {
             let plans = self.plans.len();
@@ -225,9 +276,6 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
         if self.idle == Idle::After(0) {
             return Err(BuildError::IdleIsZero);
         }
-        let few = max_clients < FEW_CLIENTS;
-        let shard_bits = self.shard_bits.unwrap_or(if few { 0 } else { SHARD_BITS });
-        let secrets = Secrets::random(shard_bits);
         let plan = StorePlan {
             places: secrets.places(),
             max_clients: max_clients.min(total::MOST),

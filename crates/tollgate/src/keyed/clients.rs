@@ -324,6 +324,33 @@ impl<A: Algorithm> Clients<A> {
         self.find(who)
     }
 
+    /// Takes in a client with all that it has done, unless it is here.
+    pub(crate) fn insert_as(&mut self, who: Who, plan: u8, state: A::State) -> bool {
+        if self.find(who).is_some() {
+            return false;
+        }
+        let at = self.insert(who, plan, self.latest);
+        if let Some(at) = at {
+            self.table.retag(at, self.rules.tag(plan), state);
+            self.enqueue(at);
+        }
+        at.is_some()
+    }
+
+    /// Everybody who is not idle: who it is, its plan, and its state under the limit that holds.
+    pub(crate) fn active(&self) -> impl Iterator<Item = (Key, u8, A::State)> {
+        let now = self.latest;
+        let active = self
+            .table
+            .iter()
+            .filter(move |(_, _, state)| !self.is_idle(A::last_attempt(state), now));
+        active.map(move |(_, key, state)| {
+            let plan = Rules::<A>::plan_of(key.tag());
+            let state = self.rules.brought(key.tag(), state, plan, now);
+            (key.without_tag(), plan, state)
+        })
+    }
+
     /// Gives a client its place in the expiry queue, which it has none in yet.
     pub(crate) fn enqueue(&mut self, at: usize) {
         let Some((key, (tag, state))) = self.table.key(at).zip(self.table.tagged(at)) else {

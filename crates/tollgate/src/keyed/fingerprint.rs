@@ -43,6 +43,16 @@ impl Coefficients {
         }
     }
 
+    /// The words that they were made from, in that order.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        let pairs = [self.constant].into_iter();
+        let pairs = pairs.chain(self.of_words).chain([self.of_last]);
+        let wide = pairs.chain(self.of_before).flatten();
+        let halves = |wide: u128| [wide >> 64, wide & u128::from(u64::MAX)];
+        wide.flat_map(halves)
+            .map(|half| u64::try_from(half).unwrap_or(u64::MAX))
+    }
+
     /// The hash of a key's first piece.
     #[inline(never)]
     pub(crate) fn first(&self, piece: &[u8]) -> Fingerprint {

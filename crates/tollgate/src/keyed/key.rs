@@ -10,6 +10,7 @@
 //! only for the same calls, and a first long piece that is hashed as a whole, with nothing kept in
 //! case more should follow, makes a long name 5 ns cheaper.
 
+use core::convert::Infallible;
 use core::fmt;
 use core::hash::{BuildHasher, Hash, Hasher};
 use std::hash::RandomState;
@@ -76,6 +77,19 @@ impl Key {
         self.high == 0
     }
 
+    /// The two words that are a key, without its tag.
+    pub(crate) fn words(self) -> [u64; 2] {
+        let bare = self.without_tag();
+        [bare.low, bare.high]
+    }
+
+    /// The key of these words, if they can be one.
+    pub(crate) fn from_words([low, high]: [u64; 2]) -> Option<Self> {
+        let key = Self { low, high };
+        let is_one = high & (HASHED | INLINED) != 0 && key.words() == [low, high];
+        is_one.then_some(key)
+    }
+
     /// Whether both name the same client, whatever their tags.
     #[inline]
     pub(crate) fn names_as(self, other: Self) -> bool {
@@ -119,14 +133,39 @@ impl Secrets {
     /// shards (at most 2^16).
     pub(crate) fn random(shard_bits: u32) -> Self {
         // Each word is a SipHash under random keys that the standard library never shows.
-        let word = || RandomState::new().hash_one(());
-        Self {
-            long_names: Coefficients::random(word),
+        let word = || Ok::<u64, Infallible>(RandomState::new().hash_one(()));
+        match Self::from_words(shard_bits, word) {
+            Ok(secrets) => secrets,
+            Err(never) => match never {},
+        }
+    }
+
+    /// Secrets made from those words, of which it takes as many as [`words`](Self::words) gives.
+    pub(crate) fn from_words<E>(
+        shard_bits: u32,
+        mut word: impl FnMut() -> Result<u64, E>,
+    ) -> Result<Self, E> {
+        let mut failed = None;
+        let mut take = || {
+            word().unwrap_or_else(|error| {
+                failed.get_or_insert(error);
+                0
+            })
+        };
+        let secrets = Self {
+            long_names: Coefficients::random(&mut take),
             places: Places {
-                secret: (word(), word(), word()),
+                secret: (take(), take(), take()),
                 shard_mask: shard_mask(shard_bits),
             },
-        }
+        };
+        failed.map_or(Ok(secrets), Err)
+    }
+
+    /// The words that they were made from: whoever knows them can choose names that meet.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> {
+        let (one, two, three) = self.places.secret;
+        self.long_names.words().chain([one, two, three])
     }
 
     /// The same secrets every time: a model checker must see the same run again.

@@ -1,12 +1,16 @@
 //! A bucket a client, bounded.
 
 mod builder;
+mod changes;
 mod clients;
 mod expiry;
 mod fingerprint;
+mod floor;
 mod hold;
 mod idling;
 pub(crate) mod key;
+mod persist;
+mod room;
 mod rules;
 pub(crate) mod shards;
 pub(crate) mod store;

@@ -145,6 +145,11 @@ impl<A: Algorithm> Rules<A> {
         self.plans.of(plan)
     }
 
+    /// The limits of all plans.
+    pub(crate) fn plans(&self) -> impl Iterator<Item = &A> {
+        core::iter::once(&self.plans.first).chain(&self.plans.others)
+    }
+
     /// The tag of states written down under it.
     #[inline]
     pub(crate) fn tag(&self, plan: u8) -> Tag {

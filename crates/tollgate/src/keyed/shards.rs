@@ -17,8 +17,9 @@
 
 use std::sync::Arc;
 
+use super::changes::Changes;
 use super::clients::{Clients, LongestHold, NOBODY, Outcome, Who};
-use super::idling::Idling;
+use super::floor::Floor;
 use super::key::{Key, Places};
 use super::rules::{Latest, Rules};
 use super::store::StorePlan;
@@ -26,11 +27,7 @@ use super::total::Total;
 use crate::algorithm::Algorithm;
 use crate::charge::unique;
 use crate::statistics::Statistics;
-use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock, pause};
-use crate::{ChangeError, Tokens};
-
-/// The most positions of an expiry queue looked at while a shard's lock is held.
-pub(crate) const POSITIONS_A_LOCK: usize = 64;
+use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
 
 /// The positions that every call looks at on its way: one that it may have made stale, and one
 /// more, so that stale positions never pile up.
@@ -39,7 +36,7 @@ const POSITIONS_A_CALL: usize = 2;
 /// On cache lines of its own. 128 bytes: processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Apart<T>(T);
+pub(super) struct Apart<T>(pub(super) T);
 
 /// One shard, by what of it is where.
 #[derive(Debug)]
@@ -47,7 +44,7 @@ pub(super) struct Shard<'a, A: Algorithm> {
     pub(super) clients: &'a Mutex<Clients<A>>,
     /// A lower bound of everybody's last attempt here, [`NOBODY`]'s if nobody can go idle; true
     /// whenever the lock is free, and written only under it.
-    earliest: &'a AtomicU64,
+    pub(super) earliest: &'a AtomicU64,
 }
 
 impl<A: Algorithm> Clone for Shard<'_, A> {
@@ -57,46 +54,6 @@ impl<A: Algorithm> Clone for Shard<'_, A> {
 }
 
 impl<A: Algorithm> Copy for Shard<'_, A> {}
-
-/// A lower bound of every shard's `earliest`, at all times.
-#[derive(Debug)]
-struct Floor {
-    writer: Mutex<()>,
-    /// How often the bound was lowered. Written after `position`, so that who reads a version reads
-    /// no bound from before it.
-    version: AtomicU64,
-    position: AtomicU64,
-}
-
-impl Floor {
-    fn new() -> Self {
-        Self {
-            writer: Mutex::new(()),
-            version: AtomicU64::new(0),
-            position: AtomicU64::new(NOBODY),
-        }
-    }
-
-    /// Someone of that position comes to a shard where all others' are later.
-    fn lower(&self, position: u64) {
-        let _writer = lock(&self.writer);
-        let lowest = self.position.load(Ordering::Relaxed).min(position);
-        self.position.store(lowest, Ordering::Release);
-        let version = self.version.load(Ordering::Relaxed);
-        self.version
-            .store(version.wrapping_add(1), Ordering::Release);
-    }
-
-    /// Every shard was asked since `version` was read, and `position` is the earliest found. Void
-    /// if someone undercut it meanwhile.
-    fn raise(&self, version: u64, position: u64) {
-        let _writer = lock(&self.writer);
-        if self.version.load(Ordering::Relaxed) == version {
-            let highest = self.position.load(Ordering::Relaxed).max(position);
-            self.position.store(highest, Ordering::Release);
-        }
-    }
-}
 
 /// Where a client's state is, its lock held.
 struct Place<'a, A: Algorithm> {
@@ -130,32 +87,25 @@ impl<'a, A: Algorithm> Place<'a, A> {
     }
 }
 
-/// The rules as they are, and what changing them has to know.
-#[derive(Debug)]
-struct Changes<A: Algorithm> {
-    rules: Arc<Rules<A>>,
-    latest: Latest,
-}
-
 /// All clients of one limiter.
 #[derive(Debug)]
 pub struct Shards<A: Algorithm> {
     /// No other limiter's.
-    number: u64,
-    places: Places,
-    max_clients: u64,
-    clients: Box<[Apart<Mutex<Clients<A>>>]>,
+    pub(super) number: u64,
+    pub(super) places: Places,
+    pub(super) max_clients: u64,
+    pub(super) clients: Box<[Apart<Mutex<Clients<A>>>]>,
     /// What each shard publishes, side by side: who searches reads all of them, and who only
     /// decides reads none.
-    earliest: Box<[AtomicU64]>,
+    pub(super) earliest: Box<[AtomicU64]>,
     /// The one bucket of all newcomers to a full table, if they have one.
-    overflow: Option<Apart<Mutex<Clients<A>>>>,
-    total: Apart<Total>,
-    floor: Apart<Floor>,
+    pub(super) overflow: Option<Apart<Mutex<Clients<A>>>>,
+    pub(super) total: Apart<Total>,
+    pub(super) floor: Apart<Floor>,
     /// Where the next search for room starts, so that no shard is always the first.
-    next_search: Apart<AtomicU64>,
+    pub(super) next_search: Apart<AtomicU64>,
     /// Held while the limit is changed, from before the first shard's lock until after the last's.
-    changes: Apart<Mutex<Changes<A>>>,
+    pub(super) changes: Apart<Mutex<Changes<A>>>,
 }
 
 impl<A: Algorithm> Shards<A> {
@@ -182,13 +132,8 @@ impl<A: Algorithm> Shards<A> {
         }
     }
 
-    /// The rules as they are. Never ask under a shard's lock.
-    pub(crate) fn rules(&self) -> Arc<Rules<A>> {
-        lock(&self.changes.0).rules.clone()
-    }
-
     /// All shards, from the one with that number round to the one before it.
-    fn shards_from(&self, first: usize) -> impl Iterator<Item = Shard<'_, A>> {
+    pub(super) fn shards_from(&self, first: usize) -> impl Iterator<Item = Shard<'_, A>> {
         let all = self.clients.iter().zip(&self.earliest);
         let (behind, ahead) = (all.clone().take(first), all.skip(first));
         ahead.chain(behind).map(|(clients, earliest)| Shard {
@@ -424,45 +369,26 @@ impl<A: Algorithm> Shards<A> {
         }
     }
 
-    /// Lowers the bounds for newcomers of that position, before their places are claimed; returns
-    /// whether they undercut them.
-    pub(super) fn undercut(
-        &self,
-        shard: Shard<'_, A>,
-        clients: &Clients<A>,
-        position: u64,
-    ) -> bool {
-        let undercuts = position < clients.earliest() && clients.rules().idling().forgets();
-        if undercuts {
-            shard.earliest.store(position, Ordering::Release);
-            self.floor.0.lower(position);
-        }
-        undercuts
+    /// Every shard's clients.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Mutex<Clients<A>>> {
+        self.clients.iter().map(|clients| &clients.0)
     }
 
-    /// Takes a newcomer's place in `total`, if there is one; the caller then takes it in under the
-    /// same lock.
-    fn claim_place(&self, shard: Shard<'_, A>, clients: &Clients<A>, position: u64) -> bool {
-        if !self.total.0.has_room(self.max_clients) {
+    pub(super) fn max_clients(&self) -> u64 {
+        self.max_clients
+    }
+
+    /// Takes in a client with all that it has done by `at`, if it is not here and there is room.
+    pub(super) fn put(&self, key: Key, plan: u8, state: A::State, at: u64) -> bool {
+        let (who, shard) = self.whereabouts(key);
+        let Some(shard) = self.shard(shard) else {
             return false;
-        }
-        // The bounds first, then the count: see the top of this file.
-        let undercuts = self.undercut(shard, clients, position);
-        let claimed = self.total.0.claim(self.max_clients);
-        if undercuts && !claimed {
-            self.restore(shard, clients);
-        }
-        claimed
-    }
-
-    /// Publishes again what was, after newcomers who would have undercut it were not taken in.
-    pub(super) fn restore(&self, shard: Shard<'_, A>, clients: &Clients<A>) {
-        shard.earliest.store(clients.earliest(), Ordering::Release);
-    }
-
-    /// Promises places to newcomers, all or none.
-    pub(super) fn promise(&self, places: u64) -> bool {
-        self.total.0.promise(places, self.max_clients)
+        };
+        let mut clients = lock(shard.clients);
+        clients.advance(at);
+        let is_new = clients.insert_as(who, plan, state) && self.total.0.claim(self.max_clients);
+        self.publish(shard, &clients, 0);
+        is_new
     }
 
     pub(super) fn number(&self) -> u64 {
@@ -476,84 +402,6 @@ impl<A: Algorithm> Shards<A> {
     /// The bucket that newcomers to a full table share, if they do.
     pub(super) fn overflow(&self) -> Option<&Mutex<Clients<A>>> {
         self.overflow.as_ref().map(|overflow| &overflow.0)
-    }
-
-    /// Whether at some instant of this call there was no room for so many newcomers beside the
-    /// clients that were tracked, and none of them came up at `now`.
-    pub(super) fn is_full_of_active(&self, idling: &Idling, places: u64, now: u64) -> bool {
-        let floor = &self.floor.0;
-        let version = floor.version.load(Ordering::Acquire);
-        !idling.is_due(floor.position.load(Ordering::Acquire), now)
-            && self.total.0.tracked().saturating_add(places) > self.max_clients
-            && floor.version.load(Ordering::Acquire) == version
-    }
-
-    /// Forgets some who are idle at `now`, or finds out that nobody is and raises the floor; or
-    /// corrects up to 64 positions of each shard, and is to be called again.
-    ///
-    /// Each call that forgets nobody leaves fewer positions that are due: with n clients at most
-    /// n/64 + 1 of them, and in all of them together each position is looked at once.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn make_room(&self, idling: &Idling, now: u64) {
-        if self.total.0.is_promised() {
-            pause();
-        }
-        let version = self.floor.0.version.load(Ordering::Acquire);
-        let start = self.next_search.0.fetch_add(1, Ordering::Relaxed);
-        let start = usize::try_from(start).unwrap_or(0) & self.clients.len().saturating_sub(1);
-        let mut earliest = NOBODY;
-        for shard in self.shards_from(start) {
-            let due = idling.is_due(shard.earliest.load(Ordering::Acquire), now);
-            if due && self.forget_some(shard, now) > 0 {
-                return;
-            }
-            earliest = earliest.min(shard.earliest.load(Ordering::Acquire));
-        }
-        self.floor.0.raise(version, earliest);
-    }
-
-    /// Looks at up to 64 due positions of one shard.
-    fn forget_some(&self, shard: Shard<'_, A>, now: u64) -> usize {
-        let mut clients = lock(shard.clients);
-        let now = clients.advance(now);
-        let forgotten = clients.forget_due(now, POSITIONS_A_LOCK);
-        self.publish(shard, &clients, forgotten);
-        forgotten
-    }
-
-    /// Forgets everybody who is idle at `now`; returns how many. At most 64 positions, or one
-    /// smaller table, under each lock; and then on to the next shard, since a lock that is taken
-    /// again at once lets nobody else in.
-    pub(crate) fn forget_idle(&self, now: u64) -> u64 {
-        let (floor, rules) = (&self.floor.0, self.rules());
-        let idling = rules.idling();
-        let mut forgotten = 0_usize;
-        let mut swept = false;
-        while idling.is_due(floor.position.load(Ordering::Acquire), now) {
-            let version = floor.version.load(Ordering::Acquire);
-            let mut earliest = NOBODY;
-            for shard in self.shards_from(0) {
-                if idling.is_due(shard.earliest.load(Ordering::Acquire), now) {
-                    forgotten = forgotten.saturating_add(self.forget_some(shard, now));
-                }
-                earliest = earliest.min(shard.earliest.load(Ordering::Acquire));
-            }
-            floor.raise(version, earliest);
-            swept = true;
-        }
-        for shard in self.shards_from(0).filter(|_| swept) {
-            let mut clients = lock(shard.clients);
-            clients.advance(now);
-            clients.shrink(true);
-        }
-        u64::try_from(forgotten).unwrap_or(u64::MAX)
-    }
-
-    /// Clients tracked once everybody who is idle at `now` was forgotten.
-    pub(crate) fn len(&self, now: u64) -> u64 {
-        self.forget_idle(now);
-        self.total.0.tracked()
     }
 
     /// Gives tokens back to a client that is tracked and not idle. For anybody else there is
@@ -601,77 +449,6 @@ impl<A: Algorithm> Shards<A> {
         was_active
     }
 
-    /// Everybody's shard, and the bucket that newcomers share.
-    fn everywhere(&self) -> impl Iterator<Item = &Mutex<Clients<A>>> {
-        let all = self.clients.iter().chain(&self.overflow);
-        all.map(|clients| &clients.0)
-    }
-
-    /// Holds clients of one plan to another limit from now on.
-    ///
-    /// Takes every shard's lock once, and looks at no client: each is brought over when it is next
-    /// seen. Calls that race with it are judged by either limit.
-    pub(crate) fn change(
-        &self,
-        plan: u8,
-        limit: A,
-        tokens: Tokens,
-        now: u64,
-    ) -> Result<(), ChangeError> {
-        let mut changes = lock(&self.changes.0);
-        let changed = changes
-            .rules
-            .changed((plan, limit), tokens, now, &changes.latest)?;
-        if let Some(rules) = changed.map(Arc::new) {
-            let latest = self.adopt(&rules, now);
-            rules.note_latest(&mut changes.latest, latest);
-            changes.rules = rules;
-        }
-        Ok(())
-    }
-
-    /// Hands every shard its rules; returns the latest position of anybody.
-    fn adopt(&self, rules: &Arc<Rules<A>>, now: u64) -> u64 {
-        let mut latest = now;
-        for shard in self.shards_from(0) {
-            let mut clients = lock(shard.clients);
-            clients.advance(now);
-            latest = latest.max(clients.adopt(rules.clone()));
-            self.publish(shard, &clients, 0);
-        }
-        if let Some(overflow) = &self.overflow {
-            let mut clients = lock(&overflow.0);
-            clients.advance(now);
-            latest = latest.max(clients.adopt(rules.clone()));
-        }
-        latest
-    }
-
-    /// Brings everybody over to the present limits, so that none before them matters any more.
-    /// Looks at every client, one shard after the other. Returns how many earlier limits did.
-    pub(crate) fn settle(&self, now: u64) -> usize {
-        let mut changes = lock(&self.changes.0);
-        let remembered = changes.rules.remembers();
-        if remembered > 0 {
-            let rules = Arc::new(changes.rules.settled());
-            for shard in self.shards_from(0) {
-                let mut clients = lock(shard.clients);
-                let now = clients.advance(now);
-                clients.bring_all(now);
-                clients.adopt(rules.clone());
-                self.publish(shard, &clients, 0);
-            }
-            if let Some(overflow) = &self.overflow {
-                let mut clients = lock(&overflow.0);
-                let now = clients.advance(now);
-                clients.bring_all(now);
-                clients.adopt(rules.clone());
-            }
-            changes.rules = rules;
-        }
-        remembered
-    }
-
     /// How often each answer was given.
     pub(crate) fn statistics(&self) -> Statistics {
         let mut statistics = Statistics::default();
@@ -707,7 +484,8 @@ impl<A: Algorithm> Shards<A> {
         let shard = size_of::<Apart<Mutex<Clients<A>>>>().saturating_add(size_of::<AtomicU64>());
         let shards = self.clients.len().saturating_mul(shard);
         let held = |clients: &Mutex<Clients<A>>| lock(clients).memory_bytes();
-        self.everywhere()
+        self.all()
+            .chain(self.overflow())
             .map(held)
             .fold(shards, usize::saturating_add)
     }

@@ -15,7 +15,8 @@ use crate::limit::AnyValid;
 use crate::statistics::Statistics;
 use crate::time::duration;
 use crate::together::Party;
-use crate::{ChangeError, Decision, Tokens};
+use crate::wire::{Reader, Wire, Writer};
+use crate::{ChangeError, Decision, RestoreError, Tokens};
 
 /// How to build a store, but for the limits themselves.
 #[derive(Clone, Copy, Debug)]
@@ -78,6 +79,10 @@ pub trait Store: Debug + Send + Sync {
     fn settle(&self, now: u64) -> usize;
     /// The same clients, as one of several limiters asked in one call.
     fn party(&self) -> &dyn Party;
+    /// Writes all clients down.
+    fn write(&self, now: u64, to: &mut Writer);
+    /// Takes in all clients that were written down, into a store that was just built.
+    fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError>;
     /// How often each answer was given.
     fn statistics(&self) -> Statistics;
     /// The most that was ever done under one lock.
@@ -132,7 +137,7 @@ pub(crate) fn debited<A: Algorithm>(
     (taken, next)
 }
 
-impl<A: Algorithm> Store for Shards<A> {
+impl<A: Wire> Store for Shards<A> {
     type Valid = A;
 
     fn burst(&self) -> u64 {
@@ -219,6 +224,14 @@ impl<A: Algorithm> Store for Shards<A> {
 
     fn party(&self) -> &dyn Party {
         self
+    }
+
+    fn write(&self, now: u64, to: &mut Writer) {
+        Self::write(self, now, to);
+    }
+
+    fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError> {
+        Self::read(self, from, now)
     }
 
     fn statistics(&self) -> Statistics {
@@ -335,6 +348,14 @@ macro_rules! delegate {
 
             fn party(&self) -> &dyn Party {
                 match self { $(Self::$variant(store) => store.party()),+ }
+            }
+
+            fn write(&self, now: u64, to: &mut Writer) {
+                match self { $(Self::$variant(store) => store.write(now, to)),+ }
+            }
+
+            fn read(&self, from: &mut Reader<'_>, now: u64) -> Result<(), RestoreError> {
+                match self { $(Self::$variant(store) => store.read(from, now)),+ }
             }
 
             fn statistics(&self) -> Statistics {

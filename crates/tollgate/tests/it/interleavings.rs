@@ -3,7 +3,10 @@
 use std::mem::discriminant;
 use std::time::Duration;
 
-use tollgate::{ChangeError, Charge, Clock, Decision, KeyedLimiter, ManualClock, Tokens};
+use tollgate::{
+    AnyLimit, ChangeError, Charge, Clock, Decision, KeyedLimiter, KeyedLimiterBuilder, ManualClock,
+    Tokens,
+};
 use tollgate_testkit::{self as testkit, Algorithm, Anchor, Answer, Config, Model, Random};
 
 use crate::harness::{Keyed, answer, any_limit, at};
@@ -88,6 +91,23 @@ fn is_bucket(algorithm: &Algorithm) -> bool {
     )
 }
 
+fn builder(
+    config: &Config,
+    debt: u64,
+    idles_by_default: bool,
+    clock: ManualClock,
+) -> KeyedLimiterBuilder<AnyLimit, ManualClock> {
+    let most = config.max_clients.unwrap_or(1 << 20) as usize;
+    let builder = KeyedLimiter::builder(any_limit(&config.algorithm), most)
+        .largest_debt(debt)
+        .clock(clock);
+    match config.idle_ns {
+        _ if idles_by_default => builder,
+        Some(idle_ns) => builder.idle(Duration::from_nanos(idle_ns)),
+        None => builder.never_forget(),
+    }
+}
+
 /// The same word on both sides.
 fn tokens(random: &mut Random, algorithm: &Algorithm) -> (Tokens, testkit::Tokens) {
     let kept = (Tokens::Kept, testkit::Tokens::Kept);
@@ -106,28 +126,35 @@ impl Pair {
         let mut config = random.config();
         let debt = random.pick(0, &[0, 1, 3, 1_000]);
         let idles_by_default = config.idle_ns.is_some() && random.one_in(2);
-        let clock = ManualClock::default();
-        let most = config.max_clients.unwrap_or(1 << 20) as usize;
-        let mut builder = KeyedLimiter::builder(any_limit(&config.algorithm), most)
-            .largest_debt(debt)
-            .clock(clock.clone());
         if idles_by_default {
             config.idle_ns = settles_after_ns(&config.algorithm, debt);
-        } else {
-            builder = match config.idle_ns {
-                Some(idle_ns) => builder.idle(Duration::from_nanos(idle_ns)),
-                None => builder.never_forget(),
-            };
         }
-        Some(Self {
-            limiter: builder.build().ok()?,
+        let clock = ManualClock::default();
+        let mut pair = Self {
+            limiter: builder(&config, debt, idles_by_default, clock.clone())
+                .build()
+                .ok()?,
             clock,
             model: Model::new(config.clone()).largest_debt(debt),
             config,
             debt,
             idles_by_default,
             charges: Vec::new(),
-        })
+        };
+        // Now and then a clock that has run for a while.
+        let start = random.pick(0, &[0, 1 << 40]);
+        pair.clock.advance(Duration::from_nanos(start));
+        pair.model.touch("nobody", start);
+        Some(pair)
+    }
+
+    /// Another limiter with the same clients.
+    fn restart(&mut self) {
+        let snapshot = self.limiter.snapshot();
+        let clock = self.clock.clone();
+        let builder = builder(&self.config, self.debt, self.idles_by_default, clock);
+        self.limiter = builder.restore(&snapshot).unwrap();
+        self.charges.clear();
     }
 
     fn now_ns(&self) -> u64 {
@@ -238,6 +265,7 @@ impl Pair {
             10 if random.one_in(20) => {
                 self.limiter.settle();
             }
+            11 if random.one_in(10) => self.restart(),
             _ => {
                 let wanted = self.model.call(name, cost, now_ns);
                 let got = self.limiter.try_acquire(name, cost);

@@ -9,6 +9,7 @@ mod harness;
 mod interleavings;
 mod properties;
 mod refunds;
+mod snapshots;
 mod threads;
 mod together;
 mod traces;

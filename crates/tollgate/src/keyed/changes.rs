@@ -1,0 +1,88 @@
+//! Other limits for all clients at once.
+
+use std::sync::Arc;
+
+use super::rules::{Latest, Rules};
+use super::shards::Shards;
+use crate::algorithm::Algorithm;
+use crate::sync::lock;
+use crate::{ChangeError, Tokens};
+
+/// The rules as they are, and what changing them has to know.
+#[derive(Debug)]
+pub(super) struct Changes<A: Algorithm> {
+    pub(super) rules: Arc<Rules<A>>,
+    pub(super) latest: Latest,
+}
+
+impl<A: Algorithm> Shards<A> {
+    /// The rules as they are. Never ask under a shard's lock.
+    pub(crate) fn rules(&self) -> Arc<Rules<A>> {
+        lock(&self.changes.0).rules.clone()
+    }
+
+    /// Holds clients of one plan to another limit from now on.
+    ///
+    /// Takes every shard's lock once, and looks at no client: each is brought over when it is next
+    /// seen. Calls that race with it are judged by either limit.
+    pub(crate) fn change(
+        &self,
+        plan: u8,
+        limit: A,
+        tokens: Tokens,
+        now: u64,
+    ) -> Result<(), ChangeError> {
+        let mut changes = lock(&self.changes.0);
+        let changed = changes
+            .rules
+            .changed((plan, limit), tokens, now, &changes.latest)?;
+        if let Some(rules) = changed.map(Arc::new) {
+            let latest = self.adopt(&rules, now);
+            rules.note_latest(&mut changes.latest, latest);
+            changes.rules = rules;
+        }
+        Ok(())
+    }
+
+    /// Hands every shard its rules; returns the latest position of anybody.
+    fn adopt(&self, rules: &Arc<Rules<A>>, now: u64) -> u64 {
+        let mut latest = now;
+        for shard in self.shards_from(0) {
+            let mut clients = lock(shard.clients);
+            clients.advance(now);
+            latest = latest.max(clients.adopt(rules.clone()));
+            self.publish(shard, &clients, 0);
+        }
+        if let Some(overflow) = &self.overflow {
+            let mut clients = lock(&overflow.0);
+            clients.advance(now);
+            latest = latest.max(clients.adopt(rules.clone()));
+        }
+        latest
+    }
+
+    /// Brings everybody over to the present limits, so that none before them matters any more.
+    /// Looks at every client, one shard after the other. Returns how many earlier limits did.
+    pub(crate) fn settle(&self, now: u64) -> usize {
+        let mut changes = lock(&self.changes.0);
+        let remembered = changes.rules.remembers();
+        if remembered > 0 {
+            let rules = Arc::new(changes.rules.settled());
+            for shard in self.shards_from(0) {
+                let mut clients = lock(shard.clients);
+                let now = clients.advance(now);
+                clients.bring_all(now);
+                clients.adopt(rules.clone());
+                self.publish(shard, &clients, 0);
+            }
+            if let Some(overflow) = &self.overflow {
+                let mut clients = lock(&overflow.0);
+                let now = clients.advance(now);
+                clients.bring_all(now);
+                clients.adopt(rules.clone());
+            }
+            changes.rules = rules;
+        }
+        remembered
+    }
+}
