@@ -302,7 +302,11 @@ impl<A: Algorithm> Party for SharedCell<A> {
             .fold(0, |cost, ask| ask.cost.saturating_add(cost));
         let mut bucket = lock(&self.bucket);
         let decision = bucket.judge(cost, now);
-        let verdict = others(!decision.is_allowed(), None);
+        let mut refuses = false;
+        for ask in asks.iter_mut() {
+            refuses |= ask.decide(decision);
+        }
+        let verdict = others(refuses, None);
         let decision = match verdict {
             Verdict::Charged if cost > 0 => {
                 let charged = bucket.attempt(now, |limit, state, now| {
@@ -317,7 +321,9 @@ impl<A: Algorithm> Party for SharedCell<A> {
             }
             Verdict::Charged | Verdict::Refused | Verdict::Full { .. } => decision,
         };
-        asks.iter_mut().for_each(|ask| ask.decision = decision);
+        for ask in asks {
+            ask.decide(decision);
+        }
         verdict
     }
 

@@ -46,6 +46,8 @@ pub enum ChangeError {
     NeedsMoreBits,
     /// Windows have no part of a bucket to keep.
     NotProportional,
+    /// A plan that the limiter was not built with.
+    NoSuchPlan,
 }
 
 impl From<BuildError> for ChangeError {
@@ -69,6 +71,7 @@ impl fmt::Display for ChangeError {
             Self::NotProportional => {
                 f.write_str("a window has no proportional part; keep its count or reset it")
             }
+            Self::NoSuchPlan => f.write_str("the limiter was built without that plan"),
         }
     }
 }
@@ -80,7 +83,8 @@ impl core::error::Error for ChangeError {
             Self::HistoryFull { .. }
             | Self::OtherAlgorithm
             | Self::NeedsMoreBits
-            | Self::NotProportional => None,
+            | Self::NotProportional
+            | Self::NoSuchPlan => None,
         }
     }
 }

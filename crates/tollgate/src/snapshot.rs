@@ -67,7 +67,8 @@ impl From<ChangeError> for RestoreError {
             ChangeError::Invalid(error) => Self::Build(error),
             ChangeError::HistoryFull { .. }
             | ChangeError::NeedsMoreBits
-            | ChangeError::NotProportional => Self::Change(error),
+            | ChangeError::NotProportional
+            | ChangeError::NoSuchPlan => Self::Change(error),
         }
     }
 }

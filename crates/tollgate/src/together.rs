@@ -10,8 +10,8 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::Decision;
-use crate::keyed::Plan;
 use crate::keyed::key::Key;
+use crate::keyed::{Limitless, Plan};
 
 /// What one limiter is asked for in a call to [`acquire_all`]: made by
 /// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
@@ -19,6 +19,8 @@ pub struct Ask<'a> {
     party: &'a dyn Party,
     pub(crate) key: Key,
     pub(crate) plan: u8,
+    /// It is of a plan that asks no bucket, and costs that much there.
+    limitless: Option<(Limitless, u64)>,
     pub(crate) cost: u64,
     /// When it is asked; once a lock is held, when that is decided.
     pub(crate) now: u64,
@@ -30,7 +32,7 @@ pub struct Ask<'a> {
     pub(crate) new: bool,
     /// It is new to a full table.
     pub(crate) full: bool,
-    pub(crate) decision: Decision,
+    decision: Decision,
 }
 
 impl<'a> Ask<'a> {
@@ -39,6 +41,7 @@ impl<'a> Ask<'a> {
             party,
             key,
             plan: 0,
+            limitless: None,
             cost,
             now,
             lock: Lock::default(),
@@ -52,9 +55,17 @@ impl<'a> Ask<'a> {
     /// The same for a client of that plan.
     #[must_use]
     pub fn plan(self, plan: Plan) -> Self {
-        Self {
-            plan: plan.number(),
-            ..self
+        match Limitless::of(plan) {
+            // All that is asked of the bucket is whether its client is banned.
+            Some(limitless) => Self {
+                limitless: Some((limitless, self.cost)),
+                cost: 0,
+                ..self
+            },
+            None => Self {
+                plan: plan.number(),
+                ..self
+            },
         }
     }
 
@@ -62,6 +73,15 @@ impl<'a> Ask<'a> {
     /// answered alone; if not, its refusal, or what there is at the limiters that did not refuse.
     pub fn decision(&self) -> Decision {
         self.decision
+    }
+
+    /// Notes a decision; returns whether it refuses.
+    pub(crate) fn decide(&mut self, decision: Decision) -> bool {
+        self.decision = match self.limitless {
+            Some((limitless, cost)) => limitless.answer(decision, cost),
+            None => decision,
+        };
+        self.refuses()
     }
 
     fn refuses(&self) -> bool {

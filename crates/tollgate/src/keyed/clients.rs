@@ -147,6 +147,12 @@ impl<A: Algorithm> Clients<A> {
         }
     }
 
+    /// Has the memory fetched where a client is, if it is here.
+    #[inline]
+    pub(crate) fn touch(&self, who: Who) -> u64 {
+        self.table.touch(who.hash)
+    }
+
     /// Where a client is, and whether its state has to be brought under that plan's present limit
     /// first.
     #[inline]

@@ -84,8 +84,7 @@ impl<'a, A: Algorithm> Held<'a, A> {
         let mut refuses = false;
         let shared = self.shard.is_none();
         for client in asks.chunk_by_mut(|ask, next| shared || ask.key == next.key) {
-            let decision = self.judge_client(client);
-            refuses |= !decision.is_allowed();
+            refuses |= self.judge_client(client);
         }
         let places: Option<&dyn Room> = if self.newcomers > 0 {
             Some(&self)
@@ -114,8 +113,9 @@ impl<'a, A: Algorithm> Held<'a, A> {
         )
     }
 
-    /// Judges all that is asked of one client, without changing anything.
-    fn judge_client(&mut self, asks: &mut [Ask<'_>]) -> Decision {
+    /// Judges all that is asked of one client, without changing anything; returns whether any of it
+    /// is refused.
+    fn judge_client(&mut self, asks: &mut [Ask<'_>]) -> bool {
         let (cost, plan, who) = self.whole(asks);
         let full = asks.iter().any(|ask| ask.full);
         let (clients, now) = (&self.clients, self.now);
@@ -145,12 +145,13 @@ impl<'a, A: Algorithm> Held<'a, A> {
         };
         let new = needs_place && decision.is_allowed();
         self.newcomers = self.newcomers.saturating_add(u64::from(new));
+        let mut refuses = false;
         for (place, ask) in asks.iter_mut().enumerate() {
             ask.now = now;
             ask.new = new && place == 0;
-            ask.decision = decision;
+            refuses |= ask.decide(decision);
         }
-        decision
+        refuses
     }
 
     /// Charges everybody, as was judged.
@@ -182,7 +183,9 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 clients.enqueue(at);
             }
             if let Outcome::Judged(decision) = outcome {
-                client.iter_mut().for_each(|ask| ask.decision = decision);
+                for ask in client {
+                    ask.decide(decision);
+                }
             }
         }
         self.publish();
@@ -194,7 +197,11 @@ impl<'a, A: Algorithm> Held<'a, A> {
         let (now, shared) = (self.now, self.shard.is_none());
         for client in asks.chunk_by(|ask, next| shared || ask.key == next.key) {
             let (cost, _, who) = self.whole(client);
-            let Some(decision) = client.first().map(|ask| ask.decision).filter(|_| cost > 0) else {
+            let mut decisions = client.iter().map(Ask::decision).filter(|_| cost > 0);
+            let first = decisions.next();
+            let refusal = first.filter(|first| !first.is_allowed());
+            let refusal = refusal.or_else(|| decisions.find(|decision| !decision.is_allowed()));
+            let Some(decision) = refusal.or(first) else {
                 continue;
             };
             let counts = self.clients.counts();

@@ -77,6 +77,11 @@ impl Key {
         self.high == 0
     }
 
+    #[inline]
+    pub(crate) fn low(self) -> u64 {
+        self.low
+    }
+
     /// The two words that are a key, without its tag.
     pub(crate) fn words(self) -> [u64; 2] {
         let bare = self.without_tag();

@@ -153,7 +153,9 @@ impl<A: Algorithm> Rules<A> {
     /// The tag of states written down under it.
     #[inline]
     pub(crate) fn tag(&self, plan: u8) -> Tag {
-        self.tag.plus(u16::from(plan))
+        // A plan that there is none of is the first, whose tag that is.
+        let known = usize::from(plan) <= self.plans.others.len();
+        self.tag.plus(if known { u16::from(plan) } else { 0 })
     }
 
     /// The plan that a tag names.
@@ -217,6 +219,9 @@ impl<A: Algorithm> Rules<A> {
         at: u64,
         latest: &Latest,
     ) -> Result<Option<Self>, ChangeError> {
+        if usize::from(plan) > self.plans.others.len() {
+            return Err(ChangeError::NoSuchPlan);
+        }
         self.limit(plan).may_become(&limit, tokens)?;
         if *self.limit(plan) == limit && tokens != Tokens::Reset {
             return Ok(None);

@@ -2,6 +2,7 @@
 
 use core::fmt::Debug;
 
+use super::batch::TOGETHER;
 use super::clients::{LongestHold, Outcome};
 use super::key::{Key, Places};
 use super::rules::{Idle, Plans, Rules};
@@ -51,6 +52,9 @@ pub trait Store: Debug + Send + Sync {
     fn acquire_up_to(&self, key: Key, most: u64, now: u64) -> u64;
     /// The same as `acquire` under a plan's limit, and the time at which it was decided.
     fn charge(&self, key: Key, plan: u8, cost: u64, now: u64) -> (Decision, u64);
+    /// Makes up to [`TOGETHER`](super::batch::TOGETHER) calls, each as `acquire` does, at one time;
+    /// the answers are added to `decisions`.
+    fn acquire_each(&self, calls: &[(Key, u64)], now: u64, decisions: &mut Vec<Decision>);
     /// Looks at a client under a plan's limit; under its own plan's if it is the first that is
     /// asked for.
     fn look(&self, key: Key, plan: u8, now: u64) -> Decision;
@@ -103,7 +107,7 @@ impl StorePlan {
 }
 
 /// The answer to an attempt or a look, and when it was given.
-fn answered(outcome: Outcome<(Decision, u64)>, now: u64) -> (Decision, u64) {
+pub(crate) fn answered(outcome: Outcome<(Decision, u64)>, now: u64) -> (Decision, u64) {
     match outcome {
         Outcome::Judged(answer) => answer,
         Outcome::Banned(left) => (banned(left), now),
@@ -163,6 +167,15 @@ impl<A: Wire> Store for Shards<A> {
             ((limit.report(state, cost, now, admitted), now), admitted)
         });
         answered(outcome, now)
+    }
+
+    fn acquire_each(&self, calls: &[(Key, u64)], now: u64, decisions: &mut Vec<Decision>) {
+        let mut decided = [None; TOGETHER];
+        self.acquire_together(calls, now, &mut decided);
+        let each = calls.iter().zip(decided);
+        decisions.extend(each.map(|((key, cost), decision)| {
+            decision.unwrap_or_else(|| self.acquire(*key, *cost, now))
+        }));
     }
 
     fn look(&self, key: Key, plan: u8, now: u64) -> Decision {
@@ -296,6 +309,12 @@ macro_rules! delegate {
             #[inline]
             fn charge(&self, key: Key, plan: u8, cost: u64, now: u64) -> (Decision, u64) {
                 match self { $(Self::$variant(store) => store.charge(key, plan, cost, now)),+ }
+            }
+
+            fn acquire_each(&self, calls: &[(Key, u64)], now: u64, decisions: &mut Vec<Decision>) {
+                match self {
+                    $(Self::$variant(store) => store.acquire_each(calls, now, decisions)),+
+                }
             }
 
             fn look(&self, key: Key, plan: u8, now: u64) -> Decision {

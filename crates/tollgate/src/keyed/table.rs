@@ -93,6 +93,14 @@ impl<S: Clone + Default> Table<S> {
         Found::Missing(self.slots.len())
     }
 
+    /// Reads the slot where a search for that hash begins, for the sake of reading it.
+    #[inline]
+    pub(crate) fn touch(&self, hash: u32) -> u64 {
+        self.slots
+            .get(self.home(hash))
+            .map_or(0, |slot| slot.key.low())
+    }
+
     /// A client's tag and state.
     #[inline]
     pub(crate) fn tagged(&self, at: usize) -> Option<(Tag, &S)> {

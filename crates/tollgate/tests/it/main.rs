@@ -5,8 +5,16 @@
 mod allocations;
 mod bounds;
 mod cases;
+mod changes;
+mod either;
+mod field_bucket;
+mod field_changes;
+mod field_together;
+mod field_waits;
+mod field_windows;
 mod harness;
 mod interleavings;
+mod plans;
 mod properties;
 mod refunds;
 mod snapshots;
