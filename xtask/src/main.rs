@@ -19,11 +19,11 @@ The project's own chores.
 Usage: cargo xtask test [--only LIST] [--heavy]
        cargo xtask tidy
 
-test     runs every test: the crates' own and their documentation's, the examples, the model
-         checker, the benchmark's, the fuzz targets' seeds, and tidy. Needs a Rust toolchain and the
-         crates registry, nothing else.
-  --only LIST   only these steps, comma-separated: crates, examples, loom, bench, seeds, tidy, and
-                the heavy ones: soak, fuzz, deny
+test     runs every test: the crates' own and their documentation's, those of the library's
+         features, the examples, the model checker, the benchmark's, the fuzz targets' seeds, and
+         tidy. Needs a Rust toolchain and the crates registry, nothing else.
+  --only LIST   only these steps, comma-separated: crates, features, examples, loom, bench, seeds,
+                tidy, and the heavy ones: soak, fuzz, deny
   --heavy       the heavy steps too: soak (properties over twenty times the random limiters), fuzz
                 (each target for a minute), deny (licences and sources of dependencies); installs
                 cargo-fuzz and cargo-deny under target/tools
@@ -37,7 +37,9 @@ Examples:
 
 Exit code: 0 all passed, 1 something failed, 2 wrong use.";
 
-const USUAL: [&str; 6] = ["crates", "examples", "loom", "bench", "seeds", "tidy"];
+const USUAL: [&str; 7] = [
+    "crates", "features", "examples", "loom", "bench", "seeds", "tidy",
+];
 const HEAVY: [&str; 3] = ["soak", "fuzz", "deny"];
 /// The longest that one fuzz target runs, in seconds.
 const FUZZ_SECS: u32 = 60;
@@ -86,6 +88,11 @@ fn run(steps: &[&'static str]) -> ExitCode {
     for step in steps {
         match *step {
             "crates" => report.run("crates", &mut cargo(&["test", "--workspace", "--locked"])),
+            "features" => report.run(
+                "features",
+                cargo(&["test", "--locked", "-p", "tollgate", "--all-features"])
+                    .args(["--test", "it", "observed"]),
+            ),
             "examples" => examples(&mut report),
             "loom" => loom(&mut report),
             // Workspaces of their own: the crates' tests do not reach them.

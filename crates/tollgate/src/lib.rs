@@ -59,6 +59,7 @@ mod keyed;
 mod limit;
 mod limiter;
 mod monotonic;
+mod observe;
 mod quota;
 mod rate;
 mod snapshot;

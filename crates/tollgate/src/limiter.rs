@@ -8,6 +8,7 @@ use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::keyed::key::Key;
 use crate::limit::sealed::Shapes;
+use crate::observe;
 use crate::snapshot::{self, Kind};
 use crate::{
     Ask, BuildError, ChangeError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit,
@@ -100,7 +101,7 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     #[inline]
     #[must_use = "a decision that is not looked at limits nobody"]
     pub fn allow(&self) -> bool {
-        self.cell.allow(self.timeline.read())
+        observe::allowed(self.cell.allow(self.timeline.read()))
     }
 
     /// Takes `cost` tokens if that many are there, else nothing; 0 looks without taking.
@@ -120,7 +121,7 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// ```
     #[inline]
     pub fn try_acquire(&self, cost: u64) -> Decision {
-        self.cell.acquire(cost, self.timeline.read())
+        observe::answered(self.cell.acquire(cost, self.timeline.read()))
     }
 
     /// The same at a time that the caller brings, which every later one must not be below. Where
@@ -144,7 +145,8 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         cost: u64,
         now: Timestamp,
     ) -> Result<Decision, ClockWentBackwards> {
-        Ok(self.cell.acquire(cost, self.timeline.inject(now)?))
+        let now = self.timeline.inject(now)?;
+        Ok(observe::answered(self.cell.acquire(cost, now)))
     }
 
     /// What remains, without taking anything: always allowed, even at 0.
@@ -217,7 +219,8 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// ```
     pub fn charge(&self, cost: u64) -> Result<Charge, Decision> {
         let charged = self.cell.charge(cost, self.timeline.read());
-        self.issuer.charge(Key::VACANT, cost, charged)
+        let charge = self.issuer.charge(Key::VACANT, cost, charged);
+        charge.map_err(observe::answered)
     }
 
     /// Gives back what was taken, as far as it still counts: a bucket takes in at most its burst,
@@ -369,8 +372,12 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     where
         I: IntoLimit<Limit = L>,
     {
-        let limit = limit.into_limit().validated(self.largest_debt)?;
-        self.cell.change(limit, tokens, self.timeline.read())
+        let now = self.timeline.read();
+        let limit = limit.into_limit().validated(self.largest_debt);
+        let changed = limit
+            .map_err(ChangeError::from)
+            .and_then(|limit| self.cell.change(limit, tokens, now));
+        observe::changed(changed)
     }
 
     /// The bucket as bytes from which [`LimiterBuilder::restore`] makes the same: for a limit that

@@ -9,9 +9,9 @@
 use core::fmt;
 use core::time::Duration;
 
-use crate::Decision;
 use crate::keyed::key::Key;
 use crate::keyed::{Limitless, Plan};
+use crate::{Decision, observe};
 
 /// What one limiter is asked for in a call to [`acquire_all`]: made by
 /// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
@@ -190,7 +190,9 @@ pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
         }
     }
     asks.sort_unstable_by_key(|ask| ask.ordinal);
-    summary(asks)
+    let together = summary(asks);
+    let _ = observe::answered(together.decision);
+    together
 }
 
 /// Looks for room for those under that lock who need it. If there is none, the asks are noted as

@@ -34,6 +34,7 @@ use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::limit::sealed::Shapes;
 use crate::limiter::after;
+use crate::observe;
 use crate::{
     Ask, BuildError, Charge, Clock, ClockWentBackwards, Debit, Decision, IntoLimit, Limit,
     MonotonicClock, Quota, Timestamp, TokenBucket,
@@ -220,7 +221,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     #[must_use = "a decision that is not looked at limits nobody"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
         let now = self.timeline.read();
-        self.store.allow(self.secrets.key(key), now)
+        observe::allowed(self.store.allow(self.secrets.key(key), now))
     }
 
     /// Takes `cost` tokens from the client's bucket if that many are there, else nothing. 0 looks:
@@ -242,7 +243,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     #[inline]
     pub fn try_acquire<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Decision {
         let now = self.timeline.read();
-        self.store.acquire(self.secrets.key(key), cost, now)
+        observe::answered(self.store.acquire(self.secrets.key(key), cost, now))
     }
 
     /// The same at a time that the caller brings, which every later one must not be below,
@@ -272,7 +273,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         now: Timestamp,
     ) -> Result<Decision, ClockWentBackwards> {
         let now = self.timeline.inject(now)?;
-        Ok(self.store.acquire(self.secrets.key(key), cost, now))
+        let decision = self.store.acquire(self.secrets.key(key), cost, now);
+        Ok(observe::answered(decision))
     }
 
     /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, from a client of that plan.
@@ -301,12 +303,12 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         let now = self.timeline.read();
         if let Some(limitless) = Limitless::of(plan) {
             let seen = self.store.look(self.secrets.key(key), 0, now);
-            return limitless.answer(seen, cost);
+            return observe::answered(limitless.answer(seen, cost));
         }
         let (decision, _) = self
             .store
             .charge(self.secrets.key(key), plan.number(), cost, now);
-        decision
+        observe::answered(decision)
     }
 
     /// Makes several calls, each as [`try_acquire`](Self::try_acquire) does, all at one reading of
@@ -350,7 +352,11 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
             let Some(made) = keys.get(..made).filter(|made| !made.is_empty()) else {
                 return;
             };
+            let before = decisions.len();
             self.store.acquire_each(made, now, decisions);
+            for decision in decisions.get(before..).unwrap_or_default() {
+                let _ = observe::answered(*decision);
+            }
         }
     }
 
@@ -461,8 +467,10 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     pub fn charge<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Charge, Decision> {
         let now = self.timeline.read();
         let key = self.secrets.key(key);
-        self.issuer
-            .charge(key, cost, self.store.charge(key, 0, cost, now))
+        let charge = self
+            .issuer
+            .charge(key, cost, self.store.charge(key, 0, cost, now));
+        charge.map_err(observe::answered)
     }
 
     /// Gives back what was taken, as far as it still counts: a bucket takes in at most its burst,

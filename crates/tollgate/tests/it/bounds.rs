@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tollgate::{
-    BuildError, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, Quota, Rate, SlidingLog,
-    SlidingWindowCounter, TokenBucket,
+    AnyLimit, BuildError, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock,
+    Quota, Rate, SlidingLog, SlidingWindowCounter, TokenBucket,
 };
 
 use crate::harness::at;
@@ -282,4 +282,38 @@ fn rates_and_quotas_are_constants() {
     const WINDOW: FixedWindow = FixedWindow::new(1, Duration::from_secs(1)).aligned();
     assert!(Limiter::builder(BUCKET).build().is_ok() && Limiter::builder(WINDOW).build().is_ok());
     assert_eq!(QUOTA.to_string(), "3/7ms burst 2");
+}
+
+/// The formula of `memory_bytes`, to the byte. Names that count up are spread by the limiter's own
+/// random hash: which tables they crowd differs from run to run.
+#[test]
+fn memory_is_what_the_formula_says() {
+    let second = Duration::from_secs(1);
+    let narrow = AnyLimit::from(Rate::per_hour(1).burst(1));
+    let wide = AnyLimit::from(Rate::new(1_000_003, Duration::from_secs(1 << 34)).burst(1));
+    let window = AnyLimit::from(FixedWindow::new(1, second * 3_600));
+    let counter = AnyLimit::from(SlidingWindowCounter::new(1, second * 3_600));
+    for (limit, state) in [(narrow, 16), (wide, 24), (window, 24), (counter, 24)] {
+        let limiter = KeyedLimiter::builder(limit, 4_095)
+            .clock(ManualClock::default())
+            .build()
+            .unwrap();
+        assert_eq!(limiter.memory_bytes(), 264);
+        let mut homes = 8;
+        for clients in 1..=4_095_usize {
+            assert!(limiter.try_acquire(&clients, 1).is_allowed());
+            let most = |homes: usize| homes - homes / 8;
+            if clients > most(homes) {
+                homes += homes / 4;
+            }
+            // A table in which the last clients stand too close together grows a step earlier.
+            while limiter.capacity() > most(homes) {
+                homes += homes / 4;
+            }
+            assert_eq!(limiter.capacity(), most(homes), "{clients}");
+            assert!(most(homes) < 2 * clients + 8, "{clients}");
+            let bytes = (homes + 8 + homes / 64) * (16 + state) + 12 * most(homes);
+            assert_eq!(limiter.memory_bytes(), 264 + bytes, "{clients}");
+        }
+    }
 }

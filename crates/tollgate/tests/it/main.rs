@@ -14,6 +14,7 @@ mod field_waits;
 mod field_windows;
 mod harness;
 mod interleavings;
+mod observed;
 mod plans;
 mod properties;
 mod refunds;
