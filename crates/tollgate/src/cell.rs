@@ -133,13 +133,11 @@ impl<A: Algorithm> Shared<A> {
     /// Holds the bucket to another limit from `now` on.
     fn change(&mut self, next: A, tokens: Tokens, now: u64) -> Result<(), ChangeError> {
         self.limit.may_become(&next, tokens)?;
-        if self.state.is_some() {
-            self.act(now, |limit, state, now| {
-                let at = now.max(A::last_attempt(state));
-                limit.touch(state, at);
-                *state = next.converted(limit, state, tokens, at);
-            });
-        }
+        self.act(now, |limit, state, now| {
+            let at = now.max(A::last_attempt(state));
+            limit.touch(state, at);
+            *state = next.converted(limit, state, tokens, at);
+        });
         self.limit = next;
         Ok(())
     }

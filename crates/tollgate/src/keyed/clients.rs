@@ -98,7 +98,11 @@ impl<A: Algorithm> Clients<A> {
     /// the lock is taken.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) -> u64 {
-        self.work = LongestHold::default();
+        // Written only if something was done, which is seldom: what is written under the lock has to
+        // be out before the lock is.
+        if self.work.positions | self.work.rebuilds > 0 {
+            self.work = LongestHold::default();
+        }
         self.latest = self.latest.max(now);
         self.latest
     }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, FixedWindow, KeyedLimiter, LeakyBucket, ManualClock, Plan, Rate, SlidingLog, Tokens,
+    AnyLimit, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Plan, Rate, SlidingLog,
+    Tokens,
 };
 
 use crate::either::Told::{Left, Wait};
@@ -121,4 +122,17 @@ fn b105_a_lower_limit_still_refills() {
         clock.advance(cycle);
         assert!(clients.is_empty(), "who is idle is still forgotten");
     }
+}
+
+/// The bucket is there from the start: a larger one is not full because nobody has asked yet.
+#[test]
+fn one_bucket_keeps_its_tokens_though_nobody_has_asked_yet() {
+    let limiter = Limiter::builder(Rate::per_hour(1).burst(3))
+        .clock(ManualClock::default())
+        .build()
+        .unwrap();
+    limiter
+        .set_quota(Rate::per_hour(1).burst(100), Tokens::Kept)
+        .unwrap();
+    assert_eq!(limiter.peek().remaining(), 3);
 }

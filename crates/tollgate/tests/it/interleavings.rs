@@ -4,8 +4,8 @@ use std::mem::discriminant;
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, ChangeError, Charge, Clock, Decision, KeyedLimiter, KeyedLimiterBuilder, ManualClock,
-    Tokens,
+    AnyLimit, ChangeError, Charge, Clock, Decision, KeyedLimiter, KeyedLimiterBuilder, Limiter,
+    ManualClock, Tokens, acquire_all,
 };
 use tollgate_testkit::{self as testkit, Algorithm, Anchor, Answer, Config, Model, Random};
 
@@ -295,6 +295,75 @@ fn any_interleaving_is_answered_as_by_the_model() {
             if step % 4 == 3 {
                 let wanted = pair.model.len_at(now_ns);
                 assert_eq!(pair.limiter.len(), wanted, "{}", told("len"));
+            }
+        }
+    }
+}
+
+/// One bucket, the same way: it is one client that is never forgotten.
+#[test]
+fn one_bucket_is_answered_as_by_the_model() {
+    for seed in 0..1_500_u64 {
+        let mut random = Random::new(seed ^ 0x0073_696e);
+        let mut config = random.config();
+        (config.max_clients, config.idle_ns) = (None, None);
+        let debt = random.pick(0, &[0, 1, 3, 1_000]);
+        let clock = ManualClock::default();
+        let builder = |config: &Config| {
+            Limiter::builder(any_limit(&config.algorithm))
+                .largest_debt(debt)
+                .clock(clock.clone())
+        };
+        let Ok(mut limiter) = builder(&config).build() else {
+            continue;
+        };
+        let mut model = Model::new(config.clone()).largest_debt(debt);
+        // The model's bucket is there from its first attempt on, the limiter's from the start.
+        let wanted = model.call("all", 1, 0);
+        assert_eq!(answer(Ok(limiter.try_acquire(1))), wanted);
+        for (step, made) in random.calls(&config, 100).into_iter().enumerate() {
+            let now_ns = made.at_ns.max(clock.now().as_nanos());
+            clock.set(at(now_ns));
+            let cost = made.cost;
+            let told = |what: &str| format!("seed {seed}, step {step}, {what} {cost}: {config:?}");
+            match random.below(10) {
+                0 => {
+                    limiter.refund(cost);
+                    model.refund("all", cost, None, now_ns);
+                }
+                1 => {
+                    let taken = limiter.debit(cost).taken();
+                    let wanted = model.debit("all", cost, now_ns);
+                    assert_eq!(Some(taken), wanted, "{}", told("debit"));
+                }
+                2 if random.one_in(3) => {
+                    let wait = random.magnitude(1 << 40);
+                    limiter.ban(Duration::from_nanos(wait));
+                    assert!(model.ban("all", now_ns.saturating_add(wait), now_ns));
+                }
+                3 if random.one_in(2) => {
+                    let next = another(&mut random, &config.algorithm);
+                    let (ours, models) = tokens(&mut random, &next);
+                    if limiter.set_quota(any_limit(&next), ours).is_ok() {
+                        model.change(next.clone(), None, models, now_ns);
+                        config.algorithm = next;
+                    }
+                }
+                4 if random.one_in(5) => {
+                    limiter = builder(&config).restore(&limiter.snapshot()).unwrap();
+                }
+                5 => {
+                    let got = acquire_all(&mut [limiter.ask(cost)]).decision();
+                    let wanted = model.call("all", cost, now_ns);
+                    if wanted != Answer::TooLarge || cost > 0 {
+                        assert_eq!(answer(Ok(got)), wanted, "{}", told("ask"));
+                    }
+                }
+                _ => {
+                    let wanted = model.call("all", cost, now_ns);
+                    let got = limiter.try_acquire(cost);
+                    assert_eq!(answer(Ok(got)), wanted, "{}", told("call"));
+                }
             }
         }
     }

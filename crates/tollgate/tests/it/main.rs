@@ -12,6 +12,7 @@ mod field_changes;
 mod field_together;
 mod field_waits;
 mod field_windows;
+mod full;
 mod harness;
 mod interleavings;
 mod observed;

@@ -1,0 +1,185 @@
+//! A full table: who is forgotten for a newcomer, and what newcomers share.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use tollgate::{
+    AnyLimit, Decision, FixedWindow, KeyedLimiter, LeakyBucket, ManualClock, Rate, SlidingLog,
+    SlidingWindowCounter, Tokens,
+};
+use tollgate_testkit::Random;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn each_limit(limit: u64) -> [AnyLimit; 6] {
+    let rate = Rate::new(limit, SECOND);
+    [
+        rate.burst(limit).into(),
+        LeakyBucket::new(rate.burst(limit)).into(),
+        FixedWindow::new(limit, SECOND).into(),
+        FixedWindow::new(limit, SECOND).aligned().into(),
+        SlidingLog::new(limit, SECOND).into(),
+        SlidingWindowCounter::new(limit, SECOND).into(),
+    ]
+}
+
+/// With `forget_settled` a newcomer to a full table is refused if, and only if, nobody there is as
+/// new; and nobody is ever forgotten who is not. Attempts, refunds, debits, bans and removals in
+/// any order, at times around those at which something settles.
+#[test]
+fn whoever_is_settled_makes_room_and_nobody_else() {
+    let (mut refused, mut made_room) = (0, 0);
+    for seed in 0..600_u64 {
+        let mut random = Random::new(seed ^ 0x0066_756c);
+        let limits = each_limit(random.pick(5, &[2, 10]));
+        for limit in limits {
+            let clock = ManualClock::default();
+            let limiter = KeyedLimiter::builder(limit, 4)
+                .forget_settled()
+                .largest_debt(3)
+                .clock(clock.clone())
+                .build()
+                .unwrap();
+            // Another one without a cap says what each client has left.
+            let all = KeyedLimiter::builder(limit, 100)
+                .largest_debt(3)
+                .clock(clock.clone())
+                .build()
+                .unwrap();
+            let mut known: Vec<String> = Vec::new();
+            for _ in 0..60 {
+                let wait = random.pick(0, &[1, 100_000_000, 200_000_000, 500_000_000, 999_999_999]);
+                clock.advance(Duration::from_nanos(wait));
+                let name = format!("{}", random.below(9));
+                let is_settled = |name: &String| {
+                    let seen = all.peek(name.as_str());
+                    seen.is_allowed() && seen.reset_after().is_zero()
+                };
+                known.retain(|name| !is_settled(name));
+                let is_new = !known.contains(&name);
+                match random.below(8) {
+                    0 => {
+                        limiter.refund(name.as_str(), 1);
+                        all.refund(name.as_str(), 1);
+                        continue;
+                    }
+                    1 => {
+                        limiter.remove(name.as_str());
+                        all.remove(name.as_str());
+                        known.retain(|known| *known != name);
+                        continue;
+                    }
+                    2 if !is_new => {
+                        let taken = limiter.debit(name.as_str(), 4).taken();
+                        assert_eq!(taken, all.debit(name.as_str(), 4).taken(), "{limit:?}");
+                        continue;
+                    }
+                    3 if !is_new => {
+                        let time = Duration::from_millis(300);
+                        assert!(limiter.ban(name.as_str(), time) && all.ban(name.as_str(), time));
+                        continue;
+                    }
+                    _ => {}
+                }
+                let decision = limiter.try_acquire(name.as_str(), 1);
+                if is_new && known.len() == 4 {
+                    assert_eq!(decision, Decision::ClientLimit, "seed {seed}, {limit:?}");
+                    refused += 1;
+                    continue;
+                }
+                made_room += usize::from(is_new && limiter.statistics().forgotten > 0);
+                assert_eq!(
+                    decision,
+                    all.try_acquire(name.as_str(), 1),
+                    "seed {seed}, {limit:?}"
+                );
+                if is_new {
+                    known.push(name);
+                }
+                known.retain(|name| !is_settled(name));
+                assert_eq!(limiter.len(), known.len(), "seed {seed}, {limit:?}");
+            }
+        }
+    }
+    assert!(
+        refused > 5_000 && made_room > 5_000,
+        "{refused}, {made_room}"
+    );
+}
+
+/// After a change nobody who is in debt is forgotten, and everybody is a bucket's time later.
+#[test]
+fn a_change_forgets_nobody_early_and_everybody_in_time() {
+    for tokens in [Tokens::Kept, Tokens::Proportional] {
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(Rate::per_second(10).burst(10), 2)
+            .forget_settled()
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        assert!(limiter.try_acquire("alice", 10).is_allowed());
+        assert!(limiter.try_acquire("bob", 1).is_allowed());
+        clock.advance(Duration::from_millis(50));
+        // From now on the ten take a hundred seconds.
+        limiter
+            .set_quota(Rate::new(1, 10 * SECOND).burst(10), tokens)
+            .unwrap();
+        clock.advance(Duration::from_millis(99_949));
+        assert_eq!(limiter.try_acquire("carol", 1), Decision::ClientLimit);
+        assert_eq!(
+            limiter.peek("alice").remaining(),
+            10 - u64::from(tokens == Tokens::Kept) / 2
+        );
+        clock.advance(Duration::from_millis(51));
+        assert!(limiter.allow("carol"));
+    }
+}
+
+/// A crowd of newcomers gets through no more than one client, however many threads bring it; those
+/// who are tracked notice nothing.
+#[test]
+fn newcomers_share_one_bucket_whatever_they_are_called() {
+    for limit in each_limit(50) {
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(limit, 3)
+            .share_overflow()
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        assert!(["a", "b", "c"].iter().all(|name| limiter.allow(name)));
+        let barrier = Barrier::new(4);
+        let admitted: usize = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4_u64)
+                .map(|thread| {
+                    let (limiter, barrier) = (&limiter, &barrier);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        (0..100_u64)
+                            .filter(|n| limiter.allow(&(thread, *n)))
+                            .count()
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().unwrap())
+                .sum()
+        });
+        assert_eq!(admitted, 50, "{limit:?}");
+        let statistics = limiter.statistics();
+        assert_eq!((statistics.overflowed, statistics.client_limit), (400, 0));
+        assert_eq!((statistics.allowed, statistics.limited), (53, 350));
+        assert_eq!(limiter.try_acquire("a", 49).remaining(), 0);
+        assert_eq!(limiter.len(), 3);
+        assert!(
+            !limiter.ban("mallory", SECOND),
+            "there is no telling newcomers apart"
+        );
+        limiter.set_quota(limit, Tokens::Reset).unwrap();
+        assert!(limiter.allow("dave"), "{limit:?}");
+        clock.advance(2 * SECOND);
+        assert!(limiter.allow("erin"));
+        assert_eq!(limiter.len(), 1, "the others were idle");
+    }
+}
