@@ -55,15 +55,12 @@ impl<'a> Ask<'a> {
     /// The same for a client of that plan.
     #[must_use]
     pub fn plan(self, plan: Plan) -> Self {
-        match Limitless::of(plan) {
+        match plan.limit() {
+            Ok(plan) => Self { plan, ..self },
             // All that is asked of the bucket is whether its client is banned.
-            Some(limitless) => Self {
+            Err(limitless) => Self {
                 limitless: Some((limitless, self.cost)),
                 cost: 0,
-                ..self
-            },
-            None => Self {
-                plan: plan.number(),
                 ..self
             },
         }

@@ -98,8 +98,8 @@ impl<A: Algorithm> Clients<A> {
     /// the lock is taken.
     #[inline]
     pub(crate) fn advance(&mut self, now: u64) -> u64 {
-        // Written only if something was done, which is seldom: what is written under the lock has to
-        // be out before the lock is.
+        // Written only if something was done, which is seldom: what is written under the lock has
+        // to be out before the lock is.
         if self.work.positions | self.work.rebuilds > 0 {
             self.work = LongestHold::default();
         }

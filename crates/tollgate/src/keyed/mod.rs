@@ -11,6 +11,7 @@ mod hold;
 mod idling;
 pub(crate) mod key;
 mod persist;
+mod plan;
 mod room;
 mod rules;
 pub(crate) mod shards;
@@ -43,77 +44,11 @@ use batch::TOGETHER;
 pub use builder::KeyedLimiterBuilder;
 pub use clients::LongestHold;
 use key::{Key, Secrets};
+pub(crate) use plan::Limitless;
+pub use plan::Plan;
 use store::Store;
 
 type Keyed<L> = <<L as crate::limit::sealed::Limit>::Valid as Shapes>::Keyed;
-
-/// Which of a limiter's limits a client is held to: that of clients without a plan, or one of
-/// those that [`KeyedLimiterBuilder::plan`] added.
-///
-/// ```
-/// use tollgate::{KeyedLimiter, Plan, Rate};
-///
-/// const PRO: Plan = Plan::nth(1);
-/// let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(1), 100)
-///     .plan(Rate::per_hour(100).burst(100))
-///     .build()?;
-/// assert!(limiter.try_acquire_as("alice", 50, PRO).is_allowed());
-/// assert!(!limiter.try_acquire_as("bob", 50, Plan::DEFAULT).is_allowed());
-/// # Ok::<(), tollgate::BuildError>(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Plan(u8);
-
-impl Plan {
-    /// That of clients without a plan: the limit that the limiter was built from.
-    pub const DEFAULT: Self = Self(0);
-
-    /// No limit at all: only a ban refuses. Takes nothing, and tracks nobody.
-    pub const UNLIMITED: Self = Self(u8::MAX);
-
-    /// Nothing at all: every cost is too large for a burst of 0. Tracks nobody.
-    pub const DENY_ALL: Self = Self(u8::MAX.wrapping_sub(1));
-
-    /// The plan that was added as the `number`th, counted from 1. A limiter that has fewer holds
-    /// its clients to the limit of those without a plan.
-    #[must_use]
-    pub const fn nth(number: u8) -> Self {
-        Self(number)
-    }
-
-    pub(crate) const fn number(self) -> u8 {
-        self.0
-    }
-}
-
-/// A plan that asks no bucket.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limitless {
-    /// Or denies all.
-    allows: bool,
-}
-
-impl Limitless {
-    pub(crate) fn of(plan: Plan) -> Option<Self> {
-        let allows = plan == Plan::UNLIMITED;
-        (allows || plan == Plan::DENY_ALL).then_some(Self { allows })
-    }
-
-    /// The answer to a client that a look `seen` was given.
-    pub(crate) fn answer(self, seen: Decision, cost: u64) -> Decision {
-        if matches!(seen, Decision::Banned { .. }) {
-            seen
-        } else if !self.allows && cost > 0 {
-            Decision::TooLarge { burst: 0 }
-        } else {
-            Decision::Allowed {
-                remaining: if self.allows { u64::MAX } else { 0 },
-                delay: Duration::ZERO,
-                reset_after: Duration::ZERO,
-            }
-        }
-    }
-}
 
 /// A bucket a client, for at most `max_clients` of them.
 ///
@@ -301,13 +236,11 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     pub fn try_acquire_as<K: Hash + ?Sized>(&self, key: &K, cost: u64, plan: Plan) -> Decision {
         let now = self.timeline.read();
-        if let Some(limitless) = Limitless::of(plan) {
-            let seen = self.store.look(self.secrets.key(key), 0, now);
-            return observe::answered(limitless.answer(seen, cost));
-        }
-        let (decision, _) = self
-            .store
-            .charge(self.secrets.key(key), plan.number(), cost, now);
+        let key = self.secrets.key(key);
+        let decision = match plan.limit() {
+            Ok(number) => self.store.charge(key, number, cost, now).0,
+            Err(limitless) => limitless.answer(self.store.look(key, 0, now), cost),
+        };
         observe::answered(decision)
     }
 

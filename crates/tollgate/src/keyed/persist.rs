@@ -17,7 +17,9 @@ impl<A: Wire> Shards<A> {
     /// Writes all clients who are not idle down, one shard after the other.
     pub(crate) fn write(&self, now: u64, to: &mut Writer) {
         to.u8(A::KIND);
-        let rules = self.rules();
+        // Held until the last client is written: all of them are under these limits.
+        let changes = lock(&self.changes.0);
+        let rules = &changes.rules;
         to.usize(rules.plans().count());
         rules.plans().for_each(|limit| limit.write(to));
         to.usize(self.all().count());

@@ -65,9 +65,10 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     {
         let now = self.timeline.read();
         let limit = limit.into_limit().validated(self.largest_debt);
-        let changed = limit
-            .map_err(ChangeError::from)
-            .and_then(|limit| self.store.change(plan.number(), limit, tokens, now));
+        let changed = limit.map_err(ChangeError::from).and_then(|limit| {
+            let plan = plan.limit().map_err(|_| ChangeError::NoSuchPlan)?;
+            self.store.change(plan, limit, tokens, now)
+        });
         observe::changed(changed)
     }
 
