@@ -38,6 +38,8 @@ pub trait Cell: Debug + Send + Sync {
     fn debit(&self, tokens: u64, now: u64) -> Debited;
     /// Refuses all until then, or until the ban ends if that is later.
     fn ban(&self, until: u64, now: u64);
+    /// Starts afresh, ban and all.
+    fn reset(&self);
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64);
     /// Holds the bucket to another limit.
@@ -229,6 +231,10 @@ impl<A: Wire> Cell for SharedCell<A> {
         });
     }
 
+    fn reset(&self) {
+        lock(&self.bucket).state = None;
+    }
+
     fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
         lock(&self.bucket).act(now, |limit, state, now| {
             let now = now.max(A::last_attempt(state));
@@ -264,11 +270,16 @@ impl<A: Wire> Cell for SharedCell<A> {
         let before = A::read(from)?;
         let written_at = from.u64()?;
         let back = written_at.saturating_sub(now);
-        let state = match from.bool()? {
-            true => Some(before.read_state(from, back)?),
+        let mut state = match from.bool()? {
+            true => Some(before.read_state(from)?),
             false => None,
         };
         from.end()?;
+        if let Some(state) = state.as_mut().filter(|_| back > 0) {
+            let at = written_at.max(A::last_attempt(state));
+            before.touch(state, at);
+            A::set_back(state, back);
+        }
         let mut bucket = lock(&self.bucket);
         let limit = core::mem::replace(&mut bucket.limit, before);
         bucket.state = state;
@@ -382,6 +393,10 @@ macro_rules! delegate {
 
             fn ban(&self, until: u64, now: u64) {
                 match self { $(Self::$variant(cell) => cell.ban(until, now)),+ }
+            }
+
+            fn reset(&self) {
+                match self { $(Self::$variant(cell) => cell.reset()),+ }
             }
 
             fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {

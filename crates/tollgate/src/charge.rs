@@ -86,7 +86,8 @@ impl Debit {
         self.taken
     }
 
-    /// What a call for one token would be answered right after.
+    /// What the client is told right after: the refusal that a call for one token would meet, or
+    /// what a look says.
     pub const fn next(self) -> Decision {
         self.next
     }

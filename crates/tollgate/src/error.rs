@@ -79,6 +79,14 @@ pub enum BuildError {
     MaxClientsIsZero,
     /// Clients would be forgotten as soon as they are seen.
     IdleIsZero,
+    /// Clients who owe tokens would be forgotten.
+    IdleForgetsDebts {
+        /// The idle time as given.
+        idle: Duration,
+        /// The least with this largest debt: the time in which a bucket fills from there. `None` if
+        /// that is longer than time can run.
+        least: Option<Duration>,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -127,6 +135,13 @@ impl fmt::Display for BuildError {
             }
             Self::MaxClientsIsZero => f.write_str("max_clients is 0; the least is 1 client"),
             Self::IdleIsZero => f.write_str("idle is 0; the least is 1 ns"),
+            Self::IdleForgetsDebts { idle, least } => match least {
+                Some(least) => write!(f, "idle is {idle:?}; with this debt the least is {least:?}"),
+                None => write!(
+                    f,
+                    "idle is {idle:?}; with this debt clients are never forgotten"
+                ),
+            },
         }
     }
 }

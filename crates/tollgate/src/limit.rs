@@ -88,7 +88,7 @@ impl<A: Wire> sealed::Shapes for A {
         {
             return Err(BuildError::PlanOfOtherAlgorithm);
         }
-        Ok(plan.build(self, others.into()))
+        plan.build(self, others.into())
     }
 
     fn single(self) -> SharedCell<A> {

@@ -104,7 +104,8 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
         observe::allowed(self.cell.allow(self.timeline.read()))
     }
 
-    /// Takes `cost` tokens if that many are there, else nothing; 0 looks without taking.
+    /// Takes `cost` tokens if that many are there, else nothing; 0 looks without taking, and is
+    /// refused only while the bucket is banned.
     ///
     /// # Panics
     ///
@@ -319,7 +320,9 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     }
 
     /// Refuses everything for that long ([`Decision::Banned`]), or for as long as the bucket is
-    /// banned already if that is longer. Time goes on for the bucket meanwhile.
+    /// banned already if that is longer. Time goes on for the bucket meanwhile, under the limit
+    /// that holds now: one set during the ban counts from its end. [`reset`](Self::reset) lifts a
+    /// ban.
     ///
     /// # Panics
     ///
@@ -342,6 +345,22 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     pub fn ban(&self, time: Duration) {
         let now = self.timeline.read();
         self.cell.ban(after(now, time), now);
+    }
+
+    /// Starts afresh: a full bucket, or its initial tokens, and no ban.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Limiter, Rate};
+    ///
+    /// let limiter = Limiter::new(Rate::per_hour(1).burst(5))?;
+    /// limiter.ban(Duration::from_secs(60));
+    /// limiter.reset();
+    /// assert_eq!(limiter.peek().remaining(), 5);
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn reset(&self) {
+        self.cell.reset();
     }
 
     /// Holds the bucket to another limit of the same algorithm from now on; `tokens` says what

@@ -1,8 +1,7 @@
 //! What is around a limiter's state in a snapshot: what it is, of which version, and whether it is
 //! whole.
 //!
-//! `"tollgate"`, the version, the kind of limiter, the kind of algorithm, a time, the body, and a
-//! CRC-32 of everything before it.
+//! `"tollgate"`, the version, the kind of limiter, its body, and a CRC-32 of everything before it.
 
 use core::fmt;
 

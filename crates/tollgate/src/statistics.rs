@@ -2,8 +2,9 @@
 
 /// How often a limiter has given which answer since it was built, and whom it has forgotten.
 ///
-/// Looks are not counted. The counts of one limiter are exact whenever no call is under way; each
-/// wraps around at 2^64.
+/// Looks, debits, bans and calls under a plan that asks no bucket are not counted, but for debits
+/// and bans that found the table full. The counts of one limiter are exact whenever no call is
+/// under way; each wraps around at 2^64.
 ///
 /// ```
 /// use tollgate::{KeyedLimiter, Rate};

@@ -13,6 +13,9 @@ use crate::keyed::key::Key;
 use crate::keyed::{Limitless, Plan};
 use crate::{Decision, observe};
 
+/// The most that one call asks for.
+pub(crate) const MOST_ASKS: usize = 65_536;
+
 /// What one limiter is asked for in a call to [`acquire_all`]: made by
 /// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
 pub struct Ask<'a> {
@@ -145,8 +148,12 @@ impl Together {
 /// sum.
 ///
 /// A refused call takes nothing anywhere. It counts as an attempt of the clients that are known
-/// to their limiters, and tracks nobody new. A cost of 0 looks: it takes nothing, and refuses only
-/// who is banned. How many asks there are is the caller's to bound: their locks are held together.
+/// to their limiters, and tracks nobody new but who is refused for having too few initial tokens. A
+/// cost of 0 looks: it takes nothing, and refuses only who is banned. At most 65,536 asks are
+/// judged, whose locks are held together; more are refused as
+/// [`ClientLimit`](Decision::ClientLimit). An ask is judged at the time at which it was made: make
+/// it anew for each call. Of asks for one client under several plans the first that costs something
+/// says which plan holds.
 ///
 /// ```
 /// use std::time::Duration;
@@ -169,9 +176,14 @@ impl Together {
 /// # Ok::<(), tollgate::BuildError>(())
 /// ```
 pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
+    let too_many = asks.len() > MOST_ASKS;
     for (ordinal, ask) in asks.iter_mut().enumerate() {
         ask.ordinal = ordinal;
         ask.full = false;
+        ask.decision = Decision::ClientLimit;
+    }
+    if too_many {
+        return summary(asks);
     }
     loop {
         for ask in asks.iter_mut() {

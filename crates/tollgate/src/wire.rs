@@ -102,7 +102,8 @@ pub trait Wire: Algorithm {
     fn read(from: &mut Reader<'_>) -> Result<Self, RestoreError>;
     /// Writes a client's state.
     fn write_state(state: &Self::State, to: &mut Writer);
-    /// Reads a client's state under this limit. All its times are `back` earlier, but none is
-    /// before zero.
-    fn read_state(&self, from: &mut Reader<'_>, back: u64) -> Result<Self::State, RestoreError>;
+    /// Reads a client's state under this limit.
+    fn read_state(&self, from: &mut Reader<'_>) -> Result<Self::State, RestoreError>;
+    /// Makes all times of a state so much earlier, but none earlier than zero.
+    fn set_back(state: &mut Self::State, by: u64);
 }

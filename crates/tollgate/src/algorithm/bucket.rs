@@ -354,6 +354,12 @@ impl<V: Level> Bucket<V> {
         )
     }
 
+    /// Who was told to wait for a full bucket must not have been forgotten, and so have its initial
+    /// tokens again, at the very instant at which it returns.
+    fn grace(&self) -> u128 {
+        u128::from(self.initial != self.capacity)
+    }
+
     /// The least whole nanoseconds in which `units` of 1/q tokens are earned.
     #[inline]
     fn time_to_earn(&self, units: u128) -> u128 {
@@ -370,7 +376,8 @@ impl<V: Level> Algorithm for Bucket<V> {
     }
 
     fn settles_after(&self) -> Option<u64> {
-        u64::try_from(self.time_to_earn(self.floor.short_of(self.capacity))).ok()
+        let fills_after = self.time_to_earn(self.floor.short_of(self.capacity));
+        u64::try_from(fills_after.saturating_add(self.grace())).ok()
     }
 
     #[inline]
@@ -388,7 +395,7 @@ impl<V: Level> Algorithm for Bucket<V> {
 
     fn settled_at(&self, state: &BucketState<V>) -> u64 {
         let settles_in = self.time_to_earn(state.level.short_of(self.capacity));
-        let settles_in = u64::try_from(settles_in).unwrap_or(u64::MAX);
+        let settles_in = u64::try_from(settles_in.saturating_add(self.grace())).unwrap_or(u64::MAX);
         state.last_attempt.saturating_add(settles_in)
     }
 
@@ -533,8 +540,8 @@ impl<V: Level> Wire for Bucket<V> {
         to.i128(state.level.wide());
     }
 
-    fn read_state(&self, from: &mut Reader<'_>, back: u64) -> Result<BucketState<V>, RestoreError> {
-        let last_attempt = from.u64()?.saturating_sub(back);
+    fn read_state(&self, from: &mut Reader<'_>) -> Result<BucketState<V>, RestoreError> {
+        let last_attempt = from.u64()?;
         let level = from.i128()?;
         let (floor, capacity) = (self.floor.wide(), self.capacity.wide());
         if !(floor..=capacity).contains(&level) {
@@ -545,6 +552,10 @@ impl<V: Level> Wire for Bucket<V> {
             level,
             last_attempt,
         })
+    }
+
+    fn set_back(state: &mut BucketState<V>, by: u64) {
+        state.last_attempt = state.last_attempt.saturating_sub(by);
     }
 }
 

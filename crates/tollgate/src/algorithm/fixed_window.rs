@@ -261,15 +261,16 @@ impl Wire for FixedWindows {
         to.u64(state.used);
     }
 
-    fn read_state(
-        &self,
-        from: &mut Reader<'_>,
-        back: u64,
-    ) -> Result<FixedWindowState, RestoreError> {
+    fn read_state(&self, from: &mut Reader<'_>) -> Result<FixedWindowState, RestoreError> {
         Ok(FixedWindowState {
-            last_attempt: from.u64()?.saturating_sub(back),
-            opened_at: from.u64()?.saturating_sub(back),
+            last_attempt: from.u64()?,
+            opened_at: from.u64()?,
             used: from.u64()?,
         })
+    }
+
+    fn set_back(state: &mut FixedWindowState, by: u64) {
+        state.last_attempt = state.last_attempt.saturating_sub(by);
+        state.opened_at = state.opened_at.saturating_sub(by);
     }
 }

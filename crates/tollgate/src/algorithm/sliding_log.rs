@@ -288,19 +288,15 @@ impl Wire for SlidingLogs {
         }
     }
 
-    fn read_state(
-        &self,
-        from: &mut Reader<'_>,
-        back: u64,
-    ) -> Result<SlidingLogState, RestoreError> {
-        let last_attempt = from.u64()?.saturating_sub(back);
+    fn read_state(&self, from: &mut Reader<'_>) -> Result<SlidingLogState, RestoreError> {
+        let last_attempt = from.u64()?;
         let entries = from.u64()?;
         if entries > MOST_ENTRIES {
             return Err(RestoreError::Damaged);
         }
         let mut state = self.fresh(last_attempt);
         for _ in 0..entries {
-            let taken_at = from.u64()?.saturating_sub(back);
+            let taken_at = from.u64()?;
             let tokens = from.u64()?;
             let is_next = state
                 .entries
@@ -313,5 +309,12 @@ impl Wire for SlidingLogs {
             Self::note(&mut state, tokens, taken_at);
         }
         Ok(state)
+    }
+
+    fn set_back(state: &mut SlidingLogState, by: u64) {
+        state.last_attempt = state.last_attempt.saturating_sub(by);
+        for (taken_at, _) in &mut state.entries {
+            *taken_at = taken_at.saturating_sub(by);
+        }
     }
 }

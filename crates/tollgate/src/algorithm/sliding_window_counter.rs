@@ -306,15 +306,15 @@ impl Wire for SlidingWindowCounters {
         to.u64(state.current);
     }
 
-    fn read_state(
-        &self,
-        from: &mut Reader<'_>,
-        back: u64,
-    ) -> Result<SlidingWindowCounterState, RestoreError> {
+    fn read_state(&self, from: &mut Reader<'_>) -> Result<SlidingWindowCounterState, RestoreError> {
         Ok(SlidingWindowCounterState {
-            last_attempt: from.u64()?.saturating_sub(back),
+            last_attempt: from.u64()?,
             previous: from.u64()?,
             current: from.u64()?,
         })
+    }
+
+    fn set_back(state: &mut SlidingWindowCounterState, by: u64) {
+        state.last_attempt = state.last_attempt.saturating_sub(by);
     }
 }

@@ -58,7 +58,8 @@ impl<A: Algorithm> Shards<A> {
             lookup.ordinal = ordinal;
             (lookup.who, lookup.shard) = self.whereabouts(*key);
         }
-        lookups.sort_unstable_by_key(|lookup| lookup.shard);
+        // Also by their order, which calls of one client keep.
+        lookups.sort_unstable_by_key(|lookup| (lookup.shard, lookup.ordinal));
         let mut locks: [Option<(MutexGuard<'_, Clients<A>>, u64)>; TOGETHER] =
             [const { None }; TOGETHER];
         let (mut latest, mut held) = (usize::MAX, 0_usize);

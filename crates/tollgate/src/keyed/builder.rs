@@ -106,9 +106,10 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// full again, which may be long before a whole bucket's worth of time has passed. Nobody can
     /// tell, but that newcomers find room sooner in a full table.
     ///
-    /// Costs a few nanoseconds for each client looked at. Exact, in any order of attempts, refunds
-    /// and bans. Who was not seen since the limit was last changed is forgotten a whole bucket's
-    /// time after the change.
+    /// Costs a few nanoseconds for each client looked at, and a look at every client whenever the
+    /// limit is changed. Who is settled starts afresh, whether its memory was given back already or
+    /// not: with the initial tokens, if it has such, and without a plan until the next call names
+    /// one.
     ///
     /// ```
     /// use std::time::Duration;
@@ -136,7 +137,8 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// ([`ClientLimit`](crate::Decision::ClientLimit)).
     ///
     /// All of them are held to one limit together, so a crowd of new names gets through no more
-    /// than one client. They are not tracked, and cannot be banned.
+    /// than one client. They are not tracked, and cannot be banned; and what one of them was
+    /// charged cannot be given back to the bucket that they share.
     ///
     /// ```
     /// use tollgate::{KeyedLimiter, Rate};
@@ -167,7 +169,7 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
 
     /// How many tokens [`debit`](KeyedLimiter::debit) may leave a client owing; 0 by default. The
     /// default idle time then is that in which a bucket fills from there, so that nobody who owes
-    /// tokens is forgotten.
+    /// tokens is forgotten; a shorter one is refused.
     pub fn largest_debt(self, tokens: u64) -> Self {
         Self {
             largest_debt: tokens,
@@ -281,6 +283,7 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
             max_clients: max_clients.min(total::MOST),
             idle: self.idle,
             overflow: self.overflow,
+            owes: self.largest_debt > 0,
         };
         Ok(KeyedLimiter {
             store: limit.keyed(plans?, plan)?,

@@ -33,13 +33,20 @@ impl<A: Algorithm> Shards<A> {
         now: u64,
     ) -> Result<(), ChangeError> {
         let mut changes = lock(&self.changes.0);
+        // Nobody's state is of a later time than the change.
+        let latest = self.all().map(|clients| lock(clients).advance(now));
+        let now = latest.max().unwrap_or(now);
         let changed = changes
             .rules
             .changed((plan, limit), tokens, now, &changes.latest)?;
         if let Some(rules) = changed.map(Arc::new) {
             let latest = self.adopt(&rules, now);
             rules.note_latest(&mut changes.latest, latest);
-            changes.rules = rules;
+            changes.rules = if rules.is_eager() {
+                self.bring_everybody(&rules, now)
+            } else {
+                rules
+            };
         }
         Ok(())
     }
@@ -50,13 +57,20 @@ impl<A: Algorithm> Shards<A> {
         for shard in self.shards_from(0) {
             let mut clients = lock(shard.clients);
             clients.advance(now);
+            let forgotten = if rules.is_eager() {
+                clients.adopt_eagerly(rules.clone(), now)
+            } else {
+                0
+            };
             latest = latest.max(clients.adopt(rules.clone()));
-            self.publish(shard, &clients, 0);
+            self.publish(shard, &clients, forgotten);
         }
         if let Some(overflow) = &self.overflow {
             let mut clients = lock(&overflow.0);
             clients.advance(now);
             latest = latest.max(clients.adopt(rules.clone()));
+            // It never goes idle, and is one: so it is never under a limit that is forgotten.
+            clients.bring_all(now);
         }
         latest
     }
@@ -67,22 +81,28 @@ impl<A: Algorithm> Shards<A> {
         let mut changes = lock(&self.changes.0);
         let remembered = changes.rules.remembers();
         if remembered > 0 {
-            let rules = Arc::new(changes.rules.settled());
-            for shard in self.shards_from(0) {
-                let mut clients = lock(shard.clients);
-                let now = clients.advance(now);
-                clients.bring_all(now);
-                clients.adopt(rules.clone());
-                self.publish(shard, &clients, 0);
-            }
-            if let Some(overflow) = &self.overflow {
-                let mut clients = lock(&overflow.0);
-                let now = clients.advance(now);
-                clients.bring_all(now);
-                clients.adopt(rules.clone());
-            }
-            changes.rules = rules;
+            changes.rules = self.bring_everybody(&changes.rules, now);
         }
         remembered
+    }
+
+    /// Brings everybody over to limits that all shards have; returns the same limits with nothing
+    /// before them.
+    fn bring_everybody(&self, rules: &Rules<A>, now: u64) -> Arc<Rules<A>> {
+        let rules = Arc::new(rules.settled());
+        for shard in self.shards_from(0) {
+            let mut clients = lock(shard.clients);
+            let now = clients.advance(now);
+            clients.bring_all(now);
+            clients.adopt(rules.clone());
+            self.publish(shard, &clients, 0);
+        }
+        if let Some(overflow) = &self.overflow {
+            let mut clients = lock(&overflow.0);
+            let now = clients.advance(now);
+            clients.bring_all(now);
+            clients.adopt(rules.clone());
+        }
+        rules
     }
 }

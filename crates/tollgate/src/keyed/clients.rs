@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::expiry::Expiry;
-use super::key::{Key, Places};
+use super::key::{Key, Places, Tag};
 use super::rules::Rules;
 use super::table::{Found, LEAST, Table};
 use crate::algorithm::Algorithm;
@@ -33,6 +33,13 @@ pub(crate) enum Outcome<R> {
     },
     /// Nothing was done: the client is new, and as many as may be are tracked.
     Full,
+}
+
+/// Why a newcomer was not taken in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Refused {
+    Full,
+    TooLarge { burst: u64 },
 }
 
 /// What was done under one shard's lock in one go: see
@@ -169,9 +176,14 @@ impl<A: Algorithm> Clients<A> {
         }
     }
 
+    /// Whether a client of that state is idle, and as good as forgotten.
     #[inline]
-    fn is_idle(&self, last_attempt: u64, now: u64) -> bool {
-        now >= self.due && self.rules.idling().is_idle(last_attempt, now)
+    fn is_idle(&self, tag: Tag, state: &A::State, now: u64) -> bool {
+        now >= self.due
+            && self
+                .rules
+                .idling()
+                .is_due(self.rules.position(tag, state), now)
     }
 
     /// Looks at a known client's state under a plan's limit, or its own plan's. `None` if it has
@@ -185,7 +197,7 @@ impl<A: Algorithm> Clients<A> {
     ) -> Option<Outcome<R>> {
         let (tag, state) = self.table.tagged(at)?;
         let last_attempt = A::last_attempt(state);
-        if self.is_idle(last_attempt, now) {
+        if self.is_idle(tag, state, now) {
             return None;
         }
         if last_attempt > now {
@@ -202,8 +214,27 @@ impl<A: Algorithm> Clients<A> {
 
     /// Whether the client at `at` is tracked and has not gone idle.
     pub(crate) fn is_active(&self, at: usize, now: u64) -> bool {
-        let state = self.table.tagged(at).map(|(_, state)| state);
-        state.is_some_and(|state| !self.is_idle(A::last_attempt(state), now))
+        let state = self.table.tagged(at);
+        state.is_some_and(|(tag, state)| !self.is_idle(tag, state, now))
+    }
+
+    /// Forgets everybody who is due, and holds all others to other rules at once, so that their
+    /// positions are known. Returns how many were forgotten.
+    pub(crate) fn adopt_eagerly(&mut self, rules: Arc<Rules<A>>, now: u64) -> usize {
+        let forgotten = self.forget_due(now, usize::MAX);
+        self.rules = rules;
+        for at in 0..self.table.slots() {
+            if self.table.key(at).is_some()
+                && let Some((tag, state)) = self.table.tagged(at)
+            {
+                let plan = Rules::<A>::plan_of(tag);
+                let state = self.rules.brought(tag, state, plan, now);
+                self.table.retag(at, self.rules.tag(plan), state);
+            }
+        }
+        self.rebuild_expiry();
+        self.note_earliest();
+        forgotten
     }
 
     /// Writes everybody's state down under the present limits, but for clients who are idle, which
@@ -216,6 +247,11 @@ impl<A: Algorithm> Clients<A> {
                 self.bring(at, None, now);
             }
         }
+        let last_attempts = self
+            .table
+            .iter()
+            .map(|(_, _, state)| A::last_attempt(state));
+        self.latest_ban = last_attempts.max().unwrap_or(0);
     }
 
     /// Writes a known client's state down under a plan's present limit, or its own plan's.
@@ -227,7 +263,7 @@ impl<A: Algorithm> Clients<A> {
         };
         let plan = plan.unwrap_or_else(|| Rules::<A>::plan_of(tag));
         let (position, wanted) = (self.rules.position(tag, state), self.rules.tag(plan));
-        let state = if self.is_idle(A::last_attempt(state), now) {
+        let state = if self.is_idle(tag, state, now) {
             self.rules.limit(plan).fresh(now)
         } else {
             self.rules.brought(tag, state, plan, now)
@@ -264,19 +300,31 @@ impl<A: Algorithm> Clients<A> {
         Outcome::Judged(answer)
     }
 
+    /// Counts and refuses a cost that no bucket of that plan holds.
+    #[inline]
+    pub(crate) fn check(&mut self, plan: u8, cost: u64) -> Result<(), Refused> {
+        let burst = self.rules.limit(plan).burst();
+        if cost <= burst {
+            return Ok(());
+        }
+        self.counts.too_large = self.counts.too_large.wrapping_add(1);
+        Err(Refused::TooLarge { burst })
+    }
+
     /// How many nanoseconds more the client is banned, if it is; a client that is idle starts
     /// afresh.
     #[cold]
     #[inline(never)]
     fn refuse_or_refresh(&mut self, at: usize, plan: u8, now: u64) -> Option<u64> {
-        let state = self.table.state_mut(at)?;
+        let (tag, state) = self.table.tagged(at)?;
         let last_attempt = A::last_attempt(state);
         if last_attempt > now {
             self.counts.banned = self.counts.banned.wrapping_add(1);
             return Some(last_attempt.wrapping_sub(now));
         }
-        if self.rules.idling().is_idle(last_attempt, now) {
-            *state = self.rules.limit(plan).fresh(now);
+        if self.is_idle(tag, state, now) {
+            let fresh = self.rules.limit(plan).fresh(now);
+            self.table.retag(at, tag, fresh);
         }
         None
     }
@@ -290,7 +338,7 @@ impl<A: Algorithm> Clients<A> {
         act: impl FnOnce(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
         let (tag, state) = self.table.tagged(at)?;
-        if self.is_idle(A::last_attempt(state), now) {
+        if self.is_idle(tag, state, now) {
             return None;
         }
         let plan = Rules::<A>::plan_of(tag);
@@ -314,8 +362,8 @@ impl<A: Algorithm> Clients<A> {
         act: impl FnOnce(&A, &mut A::State, u64) -> R,
     ) -> Option<R> {
         if !self.is_active(at, now) {
-            let plan = Rules::<A>::plan_of(self.table.tagged(at)?.0);
-            let (tag, fresh) = (self.rules.tag(plan), self.rules.limit(plan).fresh(now));
+            // As if it had been forgotten: with no plan.
+            let (tag, fresh) = (self.rules.tag(0), self.rules.limit(0).fresh(now));
             self.table.retag(at, tag, fresh);
         }
         self.change(at, now, act)
@@ -353,7 +401,7 @@ impl<A: Algorithm> Clients<A> {
         let active = self
             .table
             .iter()
-            .filter(move |(_, _, state)| !self.is_idle(A::last_attempt(state), now));
+            .filter(move |(_, key, state)| !self.is_idle(key.tag(), state, now));
         active.map(move |(_, key, state)| {
             let plan = Rules::<A>::plan_of(key.tag());
             let state = self.rules.brought(key.tag(), state, plan, now);
@@ -426,30 +474,32 @@ impl<A: Algorithm> Clients<A> {
     /// Returns how many were forgotten.
     pub(crate) fn forget_due(&mut self, now: u64, most: usize) -> usize {
         let before = self.table.len();
-        let rules = self.rules.clone();
+        let (rules, table, expiry) = (&self.rules, &mut self.table, &mut self.expiry);
         let idling = rules.idling();
-        for _ in 0..most {
-            let Some((position, hash)) = self.expiry.earliest() else {
+        let mut looked_at = 0_usize;
+        while looked_at < most {
+            let Some((position, hash)) = expiry.earliest() else {
                 break;
             };
             if !idling.is_due(position, now) {
                 break;
             }
-            self.count(1, 0);
+            looked_at = looked_at.saturating_add(1);
             let seen = |at| {
-                let (tag, state) = self.table.tagged(at)?;
+                let (tag, state) = table.tagged(at)?;
                 Some((rules.position(tag, state), at))
             };
-            match self.table.with_hash(hash).filter_map(seen).min() {
+            match table.with_hash(hash).filter_map(seen).min() {
                 Some((position, at)) if idling.is_due(position, now) => {
-                    self.table.remove(at);
-                    self.expiry.pop();
+                    table.remove(at);
+                    expiry.pop();
                 }
                 // Later than its entry, which was due: so this makes progress.
-                Some((position, _)) => self.expiry.correct(position),
-                None => self.expiry.pop(),
+                Some((position, _)) => expiry.correct(position),
+                None => expiry.pop(),
             }
         }
+        self.count(looked_at, 0);
         self.note_earliest();
         let forgotten = before.saturating_sub(self.table.len());
         self.counts.forgot(forgotten);

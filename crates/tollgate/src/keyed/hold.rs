@@ -108,7 +108,9 @@ impl<'a, A: Algorithm> Held<'a, A> {
         let (who, _) = self.shards.whereabouts(key.unwrap_or(Key::OVERFLOW));
         (
             asks.iter().fold(0, add),
-            first.map_or(0, |ask| ask.plan),
+            asks.iter()
+                .find(|ask| ask.cost > 0)
+                .map_or(0, |ask| ask.plan),
             who,
         )
     }
@@ -129,7 +131,9 @@ impl<'a, A: Algorithm> Held<'a, A> {
         };
         let limit = clients.rules().limit(plan);
         let burst = limit.burst();
-        let known = at.and_then(|at| clients.look(at, Some(plan), now, judge));
+        // A look is under the client's own plan, as a look alone.
+        let judged_under = Some(plan).filter(|_| cost > 0);
+        let known = at.and_then(|at| clients.look(at, judged_under, now, judge));
         let needs_place = at.is_none() && cost > 0 && self.shard.is_some();
         let decision = match known {
             _ if cost > burst => Decision::TooLarge { burst },
@@ -196,7 +200,7 @@ impl<'a, A: Algorithm> Held<'a, A> {
     fn note(mut self, asks: &mut [Ask<'_>]) {
         let (now, shared) = (self.now, self.shard.is_none());
         for client in asks.chunk_by(|ask, next| shared || ask.key == next.key) {
-            let (cost, _, who) = self.whole(client);
+            let (cost, plan, who) = self.whole(client);
             let mut decisions = client.iter().map(Ask::decision).filter(|_| cost > 0);
             let first = decisions.next();
             let refusal = first.filter(|first| !first.is_allowed());
@@ -222,13 +226,31 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 decision,
                 Decision::Allowed { .. } | Decision::Limited { .. }
             );
-            if let Some(at) = self.clients.find(who).filter(|_| attempted) {
+            if !attempted {
+                continue;
+            }
+            if let Some(at) = self.clients.find(who) {
                 self.clients.change(at, now, |limit, state, now| {
                     limit.touch(state, now);
                 });
+            } else if !decision.is_allowed() {
+                // New with fewer tokens than it asks for: it earns them from now on.
+                self.take_in(who, plan);
             }
         }
         self.publish();
+    }
+
+    /// Takes in a newcomer that was refused, if there is room.
+    fn take_in(&mut self, who: Who, plan: u8) {
+        let Some(shard) = self.shard else {
+            return;
+        };
+        if self.shards.claim_place(shard, &self.clients, self.now)
+            && let Some(at) = self.clients.insert(who, plan, self.now)
+        {
+            self.clients.enqueue(at);
+        }
     }
 
     fn publish(&self) {
@@ -243,6 +265,9 @@ impl<A: Algorithm> Room for Held<'_, A> {
         let Some(shard) = self.shard else {
             return true;
         };
+        if !self.shards.has_room(self.newcomers) {
+            return false;
+        }
         // The bounds first, then the count, as for any newcomer.
         let undercuts = self.shards.undercut(shard, &self.clients, self.now);
         self.undercuts.set(undercuts);

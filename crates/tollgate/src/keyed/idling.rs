@@ -71,7 +71,8 @@ impl Idling {
     #[inline]
     pub(crate) fn is_due(&self, position: u64, now: u64) -> bool {
         if self.as_settled {
-            now >= position && self.forgets
+            // The last instant is that of nobody.
+            now >= position && position < u64::MAX && self.forgets
         } else {
             self.is_idle(position, now)
         }

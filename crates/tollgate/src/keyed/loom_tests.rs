@@ -56,9 +56,10 @@ fn world_of(idle: Idle) -> World {
         max_clients: 2,
         idle,
         overflow: false,
+        owes: false,
     };
     World {
-        store: Arc::new(plan.build(bucket(5), Box::default())),
+        store: Arc::new(plan.build(bucket(5), Box::default()).unwrap()),
         names,
     }
 }

@@ -160,7 +160,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     }
 
     /// Takes `cost` tokens from the client's bucket if that many are there, else nothing. 0 looks:
-    /// it takes nothing, tracks nobody, keeps nobody alive, and is always allowed.
+    /// it takes nothing, tracks nobody, keeps nobody alive, and is refused only who is banned.
     ///
     /// # Panics
     ///
@@ -215,8 +215,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, from a client of that plan.
     /// Which plan a client has is the caller's to know: a call under another plan than its last one
     /// takes the tokens along, at most to the plan's burst, as [`Tokens::Kept`](crate::Tokens)
-    /// does. The other calls leave a client its last plan, but for those that do not name one and
-    /// take tokens: they mean the default.
+    /// does. Calls that make an attempt and name no plan mean the default; looks, refunds and
+    /// debits leave a client under its last one.
     ///
     /// # Panics
     ///
@@ -469,7 +469,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// Takes `tokens` whether they are there or not, as far as the
     /// [largest debt](KeyedLimiterBuilder::largest_debt) goes: for costs that are known only
     /// afterwards. Counts as an attempt, but for 0 tokens. A client that is new to a full table
-    /// is not tracked for it, and nothing is taken.
+    /// is not tracked for it, and nothing is taken. 0 looks.
     ///
     /// # Panics
     ///
@@ -484,8 +484,9 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     }
 
     /// Refuses a client everything for that long ([`Decision::Banned`]), or for as long as it is
-    /// banned already if that is longer. Time goes on for its bucket meanwhile. [`remove`] lifts a
-    /// ban, and forgets the client.
+    /// banned already if that is longer. Time goes on for its bucket meanwhile, under the limit
+    /// that holds now: one set during the ban counts from its end. [`remove`] lifts a ban, and
+    /// forgets the client.
     ///
     /// A banned client keeps its place until it goes idle after the end of its ban. One that is new
     /// to a full table is not banned: `false` says so.

@@ -48,18 +48,13 @@ impl<A: Wire> Shards<A> {
         let plans = (0..plans).map(|_| A::read(from));
         let plans = plans.collect::<Result<Vec<A>, RestoreError>>()?;
         let (written_at, total) = (from.last_u64()?, from.last_u64()?);
-        let most = self.max_clients();
-        if total > most {
-            let clients = total;
-            return Err(RestoreError::TooManyClients { clients, most });
-        }
         let back = written_at.saturating_sub(now);
         let at = written_at.saturating_sub(back);
         let rules = self.rules();
         for (plan, before) in (0_u8..).zip(&plans) {
             before.may_become(rules.limit(plan), Tokens::Kept)?;
         }
-        let mut restored = 0_u64;
+        let (mut read, mut put) = (0_u64, 0_u64);
         for _ in 0..from.u64()? {
             for _ in 0..from.u64()? {
                 let key = Key::from_words([from.u64()?, from.u64()?]);
@@ -69,20 +64,40 @@ impl<A: Wire> Shards<A> {
                 let (Some(key), Some(before)) = (key, before) else {
                     return Err(RestoreError::Damaged);
                 };
-                let mut state = before.read_state(from, back)?;
+                let mut state = before.read_state(from)?;
+                read = read.saturating_add(1);
+                // Shards were written one after the other: who has gone idle meanwhile may have
+                // left its place to somebody in a later one.
+                let position = if rules.is_eager() {
+                    before.settled_at(&state)
+                } else {
+                    A::last_attempt(&state)
+                };
+                if rules.idling().is_due(position, written_at) {
+                    continue;
+                }
+                if back > 0 {
+                    // What was earned until then is noted: its time may be before the clock's zero.
+                    let at = written_at.max(A::last_attempt(&state));
+                    before.touch(&mut state, at);
+                    A::set_back(&mut state, back);
+                }
                 if before != limit {
                     let at = at.max(A::last_attempt(&state));
                     before.touch(&mut state, at);
                     state = limit.converted(before, &state, Tokens::Kept, at);
                 }
-                restored = restored.saturating_add(1);
-                let is_new = restored <= total && self.put(key, plan, state, at);
-                if !is_new {
+                if put == self.max_clients() {
+                    let (clients, most) = (total, put);
+                    return Err(RestoreError::TooManyClients { clients, most });
+                }
+                put = put.saturating_add(1);
+                if !self.put(key, plan, state, at) {
                     return Err(RestoreError::Damaged);
                 }
             }
         }
-        if restored != total {
+        if read != total {
             return Err(RestoreError::Damaged);
         }
         from.end()

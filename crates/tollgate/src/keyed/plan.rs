@@ -71,10 +71,10 @@ pub(crate) struct Limitless {
 impl Limitless {
     /// The answer to a client that a look `seen` was given.
     pub(crate) fn answer(self, seen: Decision, cost: u64) -> Decision {
-        if matches!(seen, Decision::Banned { .. }) {
-            seen
-        } else if !self.allows && cost > 0 {
+        if !self.allows && cost > 0 {
             Decision::TooLarge { burst: 0 }
+        } else if matches!(seen, Decision::Banned { .. }) {
+            seen
         } else {
             Decision::Allowed {
                 remaining: if self.allows { u64::MAX } else { 0 },

@@ -34,7 +34,7 @@ impl<A: Algorithm> Shards<A> {
         clients: &Clients<A>,
         position: u64,
     ) -> bool {
-        if !self.total.0.has_room(self.max_clients) {
+        if !self.has_room(1) {
             return false;
         }
         // The bounds first, then the count: see the top of this file.
@@ -49,6 +49,11 @@ impl<A: Algorithm> Shards<A> {
     /// Publishes again what was, after newcomers who would have undercut it were not taken in.
     pub(super) fn restore(&self, shard: Shard<'_, A>, clients: &Clients<A>) {
         shard.earliest.store(clients.earliest(), Ordering::Release);
+    }
+
+    /// Whether a claim of so many places may succeed.
+    pub(super) fn has_room(&self, places: u64) -> bool {
+        self.total.0.has_room(places, self.max_clients)
     }
 
     /// Promises places to newcomers, all or none.

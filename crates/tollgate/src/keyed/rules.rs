@@ -48,7 +48,7 @@ impl<A: Algorithm> Plans<A> {
     }
 
     /// Nanoseconds after which clients of any plan are settled.
-    fn settles_after(&self) -> Option<u64> {
+    pub(crate) fn settles_after(&self) -> Option<u64> {
         let others = self.others.iter().map(Algorithm::settles_after);
         let mut all = others.chain([self.first.settles_after()]);
         all.try_fold(0, |most, own| Some(u64::max(most, own?)))
@@ -83,8 +83,8 @@ struct Past<A> {
     plans: Plans<A>,
     /// When it was replaced.
     until: u64,
-    /// What became of the tokens then.
-    tokens: Tokens,
+    /// Which plan's limit was replaced, and what became of its tokens then.
+    changed: (u8, Tokens),
 }
 
 /// By generation, the latest position of any client's state that is or was written down under it.
@@ -169,19 +169,17 @@ impl<A: Algorithm> Rules<A> {
 
     /// Where a client stands in the order in which clients come up to be forgotten.
     pub(crate) fn position(&self, tag: Tag, state: &A::State) -> u64 {
-        let last_attempt = A::last_attempt(state);
-        if !self.idling.is_as_settled() {
-            return last_attempt;
+        if self.idling.is_as_settled() {
+            // Nobody is under an earlier limit then: see `Shards::change`.
+            self.limit(Self::plan_of(tag)).settled_at(state)
+        } else {
+            A::last_attempt(state)
         }
-        let (generation, plan) = untag(tag);
-        if generation == self.generation {
-            return self.limit(plan).settled_at(state);
-        }
-        // When it is settled under the limits since is known once it is brought over. A whole
-        // bucket's time after the last change it is; and positions do not fall by a change.
-        let own = self.past.iter().find(|past| past.generation == generation);
-        let settled_at = own.map_or(0, |past| past.plans.of(plan).settled_at(state));
-        settled_at.max(self.idling.idle_from(last_attempt))
+    }
+
+    /// Whether a change is carried out on everybody at once, since it changes who comes up when.
+    pub(crate) fn is_eager(&self) -> bool {
+        self.idling.is_as_settled()
     }
 
     /// A state as it is under the limit of `plan` that holds now; `now` matters only where the plan
@@ -200,7 +198,13 @@ impl<A: Algorithm> Rules<A> {
             let (before, after) = (past.plans.of(own_plan), next.of(own_plan));
             let at = past.until.max(A::last_attempt(&state));
             before.touch(&mut state, at);
-            state = after.converted(before, &state, past.tokens, at);
+            let (changed, tokens) = past.changed;
+            let tokens = if changed == own_plan {
+                tokens
+            } else {
+                Tokens::Kept
+            };
+            state = after.converted(before, &state, tokens, at);
         }
         let (own, other) = (self.limit(own_plan), self.limit(plan));
         if plan != own_plan && own != other {
@@ -233,14 +237,12 @@ impl<A: Algorithm> Rules<A> {
             generation: self.generation,
             plans: self.plans.clone(),
             until: at,
-            tokens,
+            changed: (plan, tokens),
         };
         // Whose clients have all gone idle is forgotten with them.
         let matters = |past: &Past<A>| {
             let latest = latest.of(past.generation);
-            let settles_after = past.plans.settles_after().unwrap_or(u64::MAX);
-            let unsettled = latest.saturating_add(settles_after) > at;
-            !idling.is_idle(latest, at) || (idling.is_as_settled() && unsettled)
+            !idling.is_idle(latest, at)
         };
         let remembered = self.past.iter().filter(|past| matters(past)).cloned();
         let past: Vec<Past<A>> = core::iter::once(replaced).chain(remembered).collect();

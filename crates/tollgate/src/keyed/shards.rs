@@ -1,7 +1,8 @@
 //! All clients of one limiter, shared by threads: shards, each under a lock of its own, and what
 //! they agree on: how many clients there are, and since when nobody can have gone idle.
 //!
-//! Two shard locks are never held at once. A known client's call touches its own shard and nothing
+//! Two shard locks are held at once only by calls that ask for several clients, in the order of the
+//! shards. A known client's call touches its own shard and nothing
 //! else. What makes the cap exact:
 //!
 //! - `total` is raised only by compare-and-swap from below the cap, under the lock of the shard
@@ -18,7 +19,7 @@
 use std::sync::Arc;
 
 use super::changes::Changes;
-use super::clients::{Clients, LongestHold, NOBODY, Outcome, Who};
+use super::clients::{Clients, LongestHold, NOBODY, Outcome, Refused, Who};
 use super::floor::Floor;
 use super::key::{Key, Places};
 use super::rules::{Latest, Rules};
@@ -158,10 +159,7 @@ impl<A: Algorithm> Shards<A> {
             return Outcome::Full;
         };
         let (mut clients, mut now) = self.enter(shard, now);
-        let burst = clients.rules().limit(plan).burst();
-        if cost > burst {
-            let counts = clients.counts();
-            counts.too_large = counts.too_large.wrapping_add(1);
+        if let Err(Refused::TooLarge { burst }) = clients.check(plan, cost) {
             return Outcome::TooLarge { burst };
         }
         let mut kind = Kind::Known;
@@ -172,12 +170,13 @@ impl<A: Algorithm> Shards<A> {
                 self.publish(shard, &clients, 0);
                 at
             }
-            None => match self.take_in(shard, clients, (who, plan, now), true) {
-                Some(place) => {
+            None => match self.take_in(shard, clients, (who, plan, now), Some(cost)) {
+                Ok(place) => {
                     (clients, now, kind) = (place.clients, place.now, place.kind);
                     place.at
                 }
-                None => return Outcome::Full,
+                Err(Refused::Full) => return Outcome::Full,
+                Err(Refused::TooLarge { burst }) => return Outcome::TooLarge { burst },
             },
         };
         let outcome = clients.attempt(at, plan, now, act);
@@ -202,7 +201,10 @@ impl<A: Algorithm> Shards<A> {
         let (clients, now) = self.enter(shard, now);
         let mut place = match clients.find(who) {
             Some(at) => Place::known(clients, at, now),
-            None => self.take_in(shard, clients, (who, 0, now), shares)?,
+            None => {
+                let shares = shares.then_some(0);
+                self.take_in(shard, clients, (who, 0, now), shares).ok()?
+            }
         };
         let done = place.clients.act(place.at, place.now, act);
         if place.kind == Kind::Newcomer {
@@ -255,8 +257,9 @@ impl<A: Algorithm> Shards<A> {
         (clients, now)
     }
 
-    /// Takes in a client that is not in its shard, once the shard was entered. `None` is the client
-    /// limit, unless newcomers share a bucket and this one may.
+    /// Takes in a client that is not in its shard, once the shard was entered. It may get the
+    /// bucket that newcomers share if it says what it asks for, which is held against the limit
+    /// wherever a lock is taken: another may hold by then.
     #[cold]
     #[inline(never)]
     fn take_in<'a>(
@@ -264,21 +267,23 @@ impl<A: Algorithm> Shards<A> {
         shard: Shard<'a, A>,
         mut clients: MutexGuard<'a, Clients<A>>,
         (who, plan, mut now): (Who, u8, u64),
-        shares: bool,
-    ) -> Option<Place<'a, A>> {
-        let overflow = self.overflow.as_ref().filter(|_| shares);
+        cost: Option<u64>,
+    ) -> Result<Place<'a, A>, Refused> {
+        let overflow = self.overflow.as_ref().filter(|_| cost.is_some());
+        let cost = cost.unwrap_or(0);
         loop {
+            clients.check(plan, cost)?;
             if let Some((at, otherwise)) = clients.find_under(who, plan) {
                 // Another thread brought it in while this one searched for room.
                 if otherwise {
                     clients.bring(at, Some(plan), now);
                     self.publish(shard, &clients, 0);
                 }
-                return Some(Place::known(clients, at, now));
+                return Ok(Place::known(clients, at, now));
             }
             if self.claim_place(shard, &clients, now) {
-                let at = clients.insert(who, plan, now)?;
-                return Some(Place {
+                let at = clients.insert(who, plan, now).ok_or(Refused::Full)?;
+                return Ok(Place {
                     kind: Kind::Newcomer,
                     ..Place::known(clients, at, now)
                 });
@@ -290,7 +295,8 @@ impl<A: Algorithm> Shards<A> {
             clients.counts().client_limit = refused.wrapping_add(counted);
             drop(clients);
             if self.is_full_of_active(&idling, 1, now) {
-                return self.in_overflow(&overflow?.0, plan, now);
+                let overflow = overflow.ok_or(Refused::Full)?;
+                return self.in_overflow(&overflow.0, (plan, cost), now);
             }
             self.make_room(&idling, now);
             (clients, now) = self.enter(shard, now);
@@ -303,12 +309,13 @@ impl<A: Algorithm> Shards<A> {
     fn in_overflow<'a>(
         &'a self,
         overflow: &'a Mutex<Clients<A>>,
-        plan: u8,
+        (plan, cost): (u8, u64),
         now: u64,
-    ) -> Option<Place<'a, A>> {
+    ) -> Result<Place<'a, A>, Refused> {
         let (who, _) = self.whereabouts(Key::OVERFLOW);
         let mut clients = lock(overflow);
         let now = clients.advance(now);
+        clients.check(plan, cost)?;
         let at = match clients.find_under(who, plan) {
             Some((at, otherwise)) => {
                 if otherwise {
@@ -316,9 +323,9 @@ impl<A: Algorithm> Shards<A> {
                 }
                 at
             }
-            None => clients.insert(who, plan, now)?,
+            None => clients.insert(who, plan, now).ok_or(Refused::Full)?,
         };
-        Some(Place {
+        Ok(Place {
             kind: Kind::Shared,
             ..Place::known(clients, at, now)
         })
@@ -503,7 +510,7 @@ impl<A: Algorithm> Shards<A> {
             assert!(floor <= clients.earliest());
         }
         assert_eq!(total, self.total.0.tracked(), "a place was lost");
-        assert!(self.total.0.has_room(total + 1), "a promise was kept open");
+        assert!(!self.total.0.is_promised(), "a promise was kept open");
         assert!(total <= self.max_clients, "above the cap");
     }
 }

@@ -1,6 +1,7 @@
 //! One face for every kind of store: which algorithm, and in how many bits.
 
 use core::fmt::Debug;
+use core::time::Duration;
 
 use super::batch::TOGETHER;
 use super::clients::{LongestHold, Outcome};
@@ -17,7 +18,7 @@ use crate::statistics::Statistics;
 use crate::time::duration;
 use crate::together::Party;
 use crate::wire::{Reader, Wire, Writer};
-use crate::{ChangeError, Decision, RestoreError, Tokens};
+use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
 /// How to build a store, but for the limits themselves.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +28,8 @@ pub struct StorePlan {
     pub(crate) idle: Idle,
     /// Newcomers to a full table share a bucket.
     pub(crate) overflow: bool,
+    /// Clients may come to owe tokens.
+    pub(crate) owes: bool,
 }
 
 /// What a debit took, and what a call for one token would be answered afterwards.
@@ -101,8 +104,21 @@ pub trait Store: Debug + Send + Sync {
 }
 
 impl StorePlan {
-    pub(crate) fn build<A: Algorithm>(self, first: A, others: Box<[A]>) -> Shards<A> {
-        Shards::new(Rules::new(Plans::new(first, others), self.idle), self)
+    pub(crate) fn build<A: Algorithm>(
+        self,
+        first: A,
+        others: Box<[A]>,
+    ) -> Result<Shards<A>, BuildError> {
+        let plans = Plans::new(first, others);
+        if let (Idle::After(idle), true) = (self.idle, self.owes) {
+            let least = plans.settles_after();
+            if least.is_none_or(|least| idle < least) {
+                let idle = Duration::from_nanos(idle);
+                let least = least.map(Duration::from_nanos);
+                return Err(BuildError::IdleForgetsDebts { idle, least });
+            }
+        }
+        Ok(Shards::new(Rules::new(plans, self.idle), self))
     }
 }
 

@@ -2,9 +2,11 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Places that are promised stand above those that are taken.
-const PROMISED: u64 = 1 << 48;
-/// The most clients that can be counted; at 32 bytes each they would not fit any memory.
+/// Places that are promised stand above those that are taken: at most 2^24 - 1, many more than one
+/// call [may ask for](crate::together::MOST_ASKS) times the calls under way.
+const SHIFT: u32 = 40;
+const PROMISED: u64 = 1 << SHIFT;
+/// The most clients that can be counted; at 32 bytes each they take 32 tebibytes.
 pub(crate) const MOST: u64 = PROMISED - 1;
 
 /// The clients of one limiter, counted. Places taken and promised together never exceed the cap.
@@ -24,9 +26,9 @@ impl Total {
         self.0.load(Ordering::Acquire) & MOST
     }
 
-    /// Whether a claim of one place may succeed.
-    pub(crate) fn has_room(&self, most: u64) -> bool {
-        occupied(self.0.load(Ordering::Acquire)) < most
+    /// Whether a claim of so many places may succeed.
+    pub(crate) fn has_room(&self, places: u64, most: u64) -> bool {
+        occupied(self.0.load(Ordering::Acquire)).saturating_add(places) <= most
     }
 
     /// Whether places are promised, which soon are taken or free.
@@ -47,7 +49,8 @@ impl Total {
     fn raise(&self, by: u64, places: u64, most: u64) -> bool {
         let raised = |total: u64| {
             let fits = occupied(total).saturating_add(places) <= most;
-            fits.then(|| total.wrapping_add(by))
+            // `None` also if the promises do not fit their bits.
+            total.checked_add(by).filter(|_| fits)
         };
         let raised = self
             .0
@@ -78,5 +81,5 @@ impl Total {
 
 /// Places taken and promised.
 fn occupied(total: u64) -> u64 {
-    (total & MOST).wrapping_add(total >> 48)
+    (total & MOST).wrapping_add(total >> SHIFT)
 }

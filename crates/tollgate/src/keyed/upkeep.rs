@@ -44,11 +44,12 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// Holds clients of one plan to another limit of the same algorithm from now on; `tokens` says
     /// what becomes of those that they hold. The limit that holds already changes nothing.
     ///
-    /// However many clients there are, none is looked at: each is brought over when it is next
-    /// seen, as if that had happened at the instant of the change. Calls that race with it are
-    /// judged by either limit. For all of a limiter's clients, also those of other plans, a change
-    /// counts as an attempt: nobody goes idle earlier than the idle time after it. The default idle
-    /// time follows the limits.
+    /// However many clients there are, none is looked at (but by a limiter that
+    /// [forgets them as soon as they are settled](crate::KeyedLimiterBuilder::forget_settled),
+    /// which looks at all): each is brought over when it is next seen, as if that had happened at
+    /// the instant of the change. Calls that race with it are judged by either limit. For all of a
+    /// limiter's clients, also those of other plans, a change counts as an attempt: nobody goes
+    /// idle earlier than the idle time after it. The default idle time follows the limits.
     ///
     /// # Errors
     ///
@@ -289,8 +290,10 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         self.store.memory_bytes()
     }
 
-    /// The most work that any call has done under one lock so far. At most 64 positions are looked
-    /// at and at most one table and its queue made anew: this is here so that a test, or an alert,
+    /// The most work that any call has done under one lock so far. But for
+    /// [`settle`](Self::settle), changes of the limit and calls to
+    /// [`acquire_all`](crate::acquire_all) with many newcomers, at most 64 positions are looked at
+    /// and at most one table and its queue made anew: this is here so that a test, or an alert,
     /// can hold the limiter to it.
     #[must_use]
     pub fn longest_hold(&self) -> LongestHold {

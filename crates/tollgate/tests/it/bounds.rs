@@ -317,3 +317,18 @@ fn memory_is_what_the_formula_says() {
         }
     }
 }
+
+/// Nobody who owes tokens is forgotten.
+#[test]
+fn an_idle_time_that_forgets_debts_is_refused() {
+    let builder = |idle| {
+        KeyedLimiter::builder(Rate::per_second(1).burst(10), 5)
+            .largest_debt(5)
+            .idle(Duration::from_secs(idle))
+    };
+    assert!(builder(15).build().is_ok());
+    says(
+        builder(14).build(),
+        "idle is 14s; with this debt the least is 15s",
+    );
+}

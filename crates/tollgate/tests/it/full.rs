@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tollgate::{
     AnyLimit, Decision, FixedWindow, KeyedLimiter, LeakyBucket, ManualClock, Rate, SlidingLog,
-    SlidingWindowCounter, Tokens,
+    SlidingWindowCounter, Timestamp, Tokens, acquire_all,
 };
 use tollgate_testkit::Random;
 
@@ -108,32 +108,105 @@ fn whoever_is_settled_makes_room_and_nobody_else() {
     );
 }
 
-/// After a change nobody who is in debt is forgotten, and everybody is a bucket's time later.
+/// A change tells at once who is settled when: nobody is forgotten early for it, and nobody keeps a
+/// place longer than its own tokens need.
 #[test]
-fn a_change_forgets_nobody_early_and_everybody_in_time() {
-    for tokens in [Tokens::Kept, Tokens::Proportional] {
-        let clock = ManualClock::default();
-        let limiter = KeyedLimiter::builder(Rate::per_second(10).burst(10), 2)
-            .forget_settled()
-            .clock(clock.clone())
-            .build()
-            .unwrap();
-        assert!(limiter.try_acquire("alice", 10).is_allowed());
-        assert!(limiter.try_acquire("bob", 1).is_allowed());
-        clock.advance(Duration::from_millis(50));
-        // From now on the ten take a hundred seconds.
-        limiter
-            .set_quota(Rate::new(1, 10 * SECOND).burst(10), tokens)
-            .unwrap();
-        clock.advance(Duration::from_millis(99_949));
-        assert_eq!(limiter.try_acquire("carol", 1), Decision::ClientLimit);
-        assert_eq!(
-            limiter.peek("alice").remaining(),
-            10 - u64::from(tokens == Tokens::Kept) / 2
+fn a_change_forgets_everybody_in_time() {
+    let clock = ManualClock::default();
+    let limiter = KeyedLimiter::builder(Rate::per_second(10).burst(10), 2)
+        .forget_settled()
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    assert!(limiter.try_acquire("alice", 10).is_allowed());
+    assert!(limiter.try_acquire("bob", 1).is_allowed());
+    clock.advance(Duration::from_millis(50));
+    // Half a token is there, and half of one lacks: 95 and 5 seconds from now on.
+    let slow = Rate::new(1, 10 * SECOND).burst(10);
+    limiter.set_quota(slow, Tokens::Kept).unwrap();
+    clock.advance(5 * SECOND - Duration::from_nanos(1));
+    assert_eq!(limiter.try_acquire("carol", 1), Decision::ClientLimit);
+    clock.advance(Duration::from_nanos(1));
+    assert!(limiter.try_acquire("carol", 10).is_allowed(), "bob's place");
+    assert_eq!(limiter.try_acquire("bob", 1), Decision::ClientLimit);
+    // Faster again: alice has one token, and needs nine more.
+    limiter
+        .set_quota(Rate::per_second(9).burst(10), Tokens::Kept)
+        .unwrap();
+    clock.advance(SECOND - Duration::from_nanos(1));
+    assert_eq!(limiter.try_acquire("bob", 1), Decision::ClientLimit);
+    clock.advance(Duration::from_nanos(1));
+    assert!(limiter.allow("bob"));
+    // Who was settled when the limit changed is new to it.
+    clock.advance(100 * SECOND);
+    limiter
+        .set_quota(Rate::per_second(9).burst(20), Tokens::Kept)
+        .unwrap();
+    assert_eq!(limiter.peek("alice").remaining(), 20);
+    assert!(!limiter.remove("alice"));
+}
+
+/// With one place, none of it free: a call for several limiters is refused as one alone is.
+#[test]
+fn a_full_table_that_forgets_as_settled_answers_at_once() {
+    let clock = ManualClock::default();
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(2), 1)
+        .forget_settled()
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    assert!(limiter.allow("alice"));
+    let refused = acquire_all(&mut [limiter.ask("bob", 1)]);
+    assert_eq!(refused.decision(), Decision::ClientLimit);
+    assert_eq!(limiter.len(), 1);
+}
+
+/// The last instant there is has no next: nobody waits for it.
+#[test]
+fn the_last_instant_ends() {
+    for builder in [
+        KeyedLimiter::builder(Rate::per_second(1).burst(1), 1),
+        KeyedLimiter::builder(Rate::per_second(1).burst(1), 1).forget_settled(),
+    ] {
+        let limiter = builder.build().unwrap();
+        let last = Timestamp::MAX;
+        assert!(
+            limiter
+                .try_acquire_at("alice", 1, last)
+                .unwrap()
+                .is_allowed()
         );
-        clock.advance(Duration::from_millis(51));
-        assert!(limiter.allow("carol"));
+        assert_eq!(limiter.len_at(last), Ok(1));
+        let refused = limiter.try_acquire_at("bob", 1, last).unwrap();
+        assert_eq!(refused, Decision::ClientLimit);
     }
+}
+
+/// The shared bucket follows every change, however many limits came and went.
+#[test]
+fn the_shared_bucket_follows_the_limit() {
+    let clock = ManualClock::default();
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(10), 1)
+        .share_overflow()
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    assert!(limiter.allow("alice") && limiter.allow("bob"));
+    clock.advance(SECOND);
+    limiter
+        .set_quota(Rate::per_second(1).burst(10), Tokens::Kept)
+        .unwrap();
+    clock.advance(19 * SECOND);
+    limiter
+        .set_quota(Rate::per_second(1_000).burst(11), Tokens::Kept)
+        .unwrap();
+    assert!(limiter.allow("alice"));
+    assert!(
+        !limiter.try_acquire("carol", 11).is_allowed(),
+        "ten were kept"
+    );
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(limiter.try_acquire("carol", 11).remaining(), 0);
 }
 
 /// A crowd of newcomers gets through no more than one client, however many threads bring it; those

@@ -124,8 +124,13 @@ impl Pair {
     /// `None` if the debt does not fit the limit.
     fn new(random: &mut Random) -> Option<Self> {
         let mut config = random.config();
-        let debt = random.pick(0, &[0, 1, 3, 1_000]);
         let idles_by_default = config.idle_ns.is_some() && random.one_in(2);
+        // With a shorter idle time than it takes to fill from a debt a limiter is not built.
+        let debt = if idles_by_default || config.idle_ns.is_none() {
+            random.pick(0, &[0, 1, 3, 1_000])
+        } else {
+            0
+        };
         if idles_by_default {
             config.idle_ns = settles_after_ns(&config.algorithm, debt);
         }

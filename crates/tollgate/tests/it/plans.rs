@@ -51,6 +51,11 @@ fn a_plan_is_changed_alone() {
         .unwrap();
     assert_eq!(limiter.peek("alice").remaining(), 8);
     assert_eq!(limiter.peek("bob").remaining(), 1);
+    limiter
+        .set_plan(PRO, Rate::per_second(20).burst(9), Tokens::Reset)
+        .unwrap();
+    assert_eq!(limiter.peek("alice").remaining(), 9);
+    assert_eq!(limiter.peek("bob").remaining(), 1, "of another plan");
     let absent = limiter.set_plan(Plan::nth(2), Rate::per_second(1).burst(1), Tokens::Kept);
     assert_eq!(absent, Err(ChangeError::NoSuchPlan));
 }
@@ -106,6 +111,21 @@ fn plans_that_ask_no_bucket_track_nobody() {
         (Some(1), banned)
     );
     assert_eq!(limiter.peek("bob").remaining(), 10);
+}
+
+/// A client that is idle is new, whether its memory was given back yet or not: without a plan.
+#[test]
+fn a_debit_finds_an_idle_client_without_its_plan() {
+    for swept in [false, true] {
+        let clock = ManualClock::default();
+        let limiter = limiter(&clock);
+        for name in ["a", "b", "c", "d", "e"] {
+            assert!(limiter.try_acquire_as(name, 1, PRO).is_allowed());
+        }
+        clock.advance(Duration::from_secs(3_600));
+        assert!(!swept || limiter.is_empty());
+        assert_eq!(limiter.debit("e", 50).taken(), 10);
+    }
 }
 
 #[test]

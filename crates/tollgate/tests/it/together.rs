@@ -5,7 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate::{
-    Ask, Clock, Decision, KeyedLimiter, Limiter, ManualClock, Plan, Rate, Timestamp, acquire_all,
+    Ask, Clock, Decision, KeyedLimiter, Limiter, ManualClock, Plan, Rate, Timestamp, TokenBucket,
+    acquire_all,
 };
 use tollgate_testkit::{Answer, Model, Random};
 
@@ -269,4 +270,56 @@ fn threads_charge_all_or_none() {
             .iter()
             .all(|limiter| limiter.peek("all").remaining() == 0)
     );
+}
+
+/// Who starts with fewer tokens than it asks for earns them from its first call on, as alone.
+#[test]
+fn waiting_as_told_suffices_for_newcomers_with_few_tokens() {
+    let clock = ManualClock::default();
+    let bucket = TokenBucket::new(Rate::per_second(1).burst(10)).initial_tokens(0);
+    let limiter = KeyedLimiter::builder(bucket, 10)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    for cost in [1, 10] {
+        let ask = |name: &(&str, u64)| acquire_all(&mut [limiter.ask(name, cost)]).decision();
+        for name in ["alice", "bob"] {
+            let refused = ask(&(name, cost));
+            assert_eq!(refused.retry_after(), Some(Duration::from_secs(cost)));
+        }
+        clock.advance(Duration::from_secs(cost));
+        assert!(ask(&("alice", cost)).is_allowed());
+        assert!(limiter.try_acquire(&("bob", cost), cost).is_allowed());
+    }
+}
+
+#[test]
+fn more_asks_than_are_judged_are_refused() {
+    let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 1 << 20).unwrap();
+    let asks = |count: u32| -> Vec<Ask<'_>> { (0..count).map(|n| limiter.ask(&n, 1)).collect() };
+    assert!(acquire_all(&mut asks(65_536)).is_allowed());
+    let refused = acquire_all(&mut asks(65_537));
+    assert_eq!(
+        (refused.decision(), refused.refused_by()),
+        (Decision::ClientLimit, Some(0))
+    );
+    assert_eq!(limiter.len(), 65_536);
+}
+
+/// A look is under the client's own plan, and one plan that asks no bucket does not name another's.
+#[test]
+fn a_look_and_a_plan_without_a_bucket_leave_the_plan_alone() {
+    let pro = Plan::nth(1);
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(10), 10)
+        .plan(Rate::per_hour(1).burst(100))
+        .build()
+        .unwrap();
+    assert!(limiter.try_acquire_as("alice", 1, pro).is_allowed());
+    let mut look = [limiter.ask("alice", 0)];
+    assert_eq!(acquire_all(&mut look).decision().remaining(), 99);
+    let unlimited = || limiter.ask("alice", 7).plan(Plan::UNLIMITED);
+    let paid = |cost| limiter.ask("alice", cost).plan(pro);
+    assert!(acquire_all(&mut [unlimited(), paid(40)]).is_allowed());
+    assert!(acquire_all(&mut [paid(40), unlimited()]).is_allowed());
+    assert_eq!(limiter.peek("alice").remaining(), 19);
 }
