@@ -47,9 +47,9 @@ Rows:
     P2   1,000 clients                      P9   a flood of 10,000,000 new names
     P3   100,000 clients                    P10  a million clients expire at once
     P4   1,000,000 clients                  P11  newcomers to a full table
-    P5   refused calls                      P13  allocations for a known client
-    P6   P1 to P4 beside rate-net           P14  a sweep over all clients on every call
-    P7   one bucket (`Limiter`)
+    P5   refused calls                      P12  sixteen clients in one call
+    P6   P1 to P4 beside rate-net           P13  allocations for a known client
+    P7   one bucket (`Limiter`)             P14  a sweep over all clients on every call
 
 Peers:
     governor (also with ahash) and a Mutex<HashMap>: most rows
@@ -64,7 +64,7 @@ Examples:
 JSON: bench, keys, dist, threads, answer, call, measure, algorithm, name_len say which row; name
 which limiter. ns, bytes or count is the figure, spread its lowest and highest over processes
 (--quick: over repetitions). ratio compares ours with the limiter or row in `against`, as `reads`
-says; bar, where there is one, has floor, goal, and met: \"goal\", \"floor\" or \"missed\".
-Not measured: P12 (several keys in one call, which the library does not have yet).
+says; bar, where there is one, has floor, goal, and met: \"goal\", \"floor\" or \"missed\", or
+without a floor \"goal\" or \"short\".
 
 Exit codes: 0 measured, whatever the ratios are; 2 wrong use; 3 a row could not be measured.";

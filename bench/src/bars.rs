@@ -7,6 +7,8 @@ use crate::row::{Algorithm, Answer, Bench, Call, Dist, Limiter, Measure, Row};
 pub(crate) enum Reads {
     /// How many times as fast as a peer: the more, the better.
     PeerOverOurs,
+    /// How many times as fast as another of our own: likewise.
+    ItOverOurs,
     /// Our figure in units of another: the less, the better.
     OursOverIt,
     /// No ratio: our figure itself, the less the better.
@@ -17,6 +19,7 @@ impl Reads {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::PeerOverOurs => "peer/ours",
+            Self::ItOverOurs => "it/ours",
             Self::OursOverIt => "ours/it",
             Self::Ours => "ours",
         }
@@ -38,7 +41,8 @@ pub(crate) enum Against {
 pub(crate) struct Bar {
     pub(crate) reads: Reads,
     pub(crate) against: Against,
-    pub(crate) floor: f64,
+    /// Absent where a figure short of the goal is only reported.
+    pub(crate) floor: Option<f64>,
     pub(crate) goal: Option<f64>,
 }
 
@@ -46,6 +50,8 @@ pub(crate) struct Bar {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Missed,
+    /// Of a bar without a floor: the goal is not met.
+    Short,
     Floor,
     Goal,
 }
@@ -53,23 +59,25 @@ pub(crate) enum Met {
 impl Bar {
     pub(crate) fn met(&self, ratio: f64) -> Met {
         let good = |bound: f64| match self.reads {
-            Reads::PeerOverOurs => ratio >= bound,
+            Reads::PeerOverOurs | Reads::ItOverOurs => ratio >= bound,
             Reads::OursOverIt | Reads::Ours => ratio <= bound,
         };
-        match (good(self.floor), self.goal.is_some_and(good)) {
-            (false, _) => Met::Missed,
-            (true, false) => Met::Floor,
-            (true, true) => Met::Goal,
+        match (self.floor.map(good), self.goal.is_some_and(good)) {
+            (Some(false), _) => Met::Missed,
+            (None, false) => Met::Short,
+            (Some(true), false) => Met::Floor,
+            (None | Some(true), true) => Met::Goal,
         }
     }
 
     /// How far above its floor a figure is, in units of the floor: for finding the tightest of
-    /// several bars.
+    /// several bars. Without a floor, any other is tighter.
     pub(crate) fn margin(&self, ratio: f64) -> f64 {
-        match self.reads {
-            Reads::PeerOverOurs => ratio / self.floor,
-            Reads::OursOverIt | Reads::Ours => self.floor / ratio.max(f64::MIN_POSITIVE),
-        }
+        let above = |floor: f64| match self.reads {
+            Reads::PeerOverOurs | Reads::ItOverOurs => ratio / floor,
+            Reads::OursOverIt | Reads::Ours => floor / ratio.max(f64::MIN_POSITIVE),
+        };
+        self.floor.map_or(f64::INFINITY, above)
     }
 }
 
@@ -77,7 +85,7 @@ fn faster_than(peer: Limiter, floor: f64, goal: f64) -> Bar {
     Bar {
         reads: Reads::PeerOverOurs,
         against: Against::Peer(peer),
-        floor,
+        floor: Some(floor),
         goal: Some(goal),
     }
 }
@@ -91,7 +99,7 @@ fn at_most(against: Against, floor: f64, goal: impl Into<Option<f64>>) -> Bar {
     Bar {
         reads,
         against,
-        floor,
+        floor: Some(floor),
         goal,
     }
 }
@@ -100,14 +108,29 @@ fn at_most(against: Against, floor: f64, goal: impl Into<Option<f64>>) -> Bar {
 pub(crate) fn bars(row: &Row) -> Vec<Bar> {
     let own = |row| Against::Own(row);
     match row.measure {
-        Measure::Mean if row.call == Call::TryAcquire => {
-            let allow = Row {
-                call: Call::Allow,
-                ..*row
-            };
-            vec![at_most(own(allow), 1.25, None)]
-        }
-        Measure::Mean => of_a_call(row),
+        Measure::Mean => match row.call {
+            Call::Allow => of_a_call(row),
+            Call::TryAcquire => {
+                let allow = Row {
+                    call: Call::Allow,
+                    ..*row
+                };
+                vec![at_most(own(allow), 1.25, None)]
+            }
+            Call::TryAcquireInTurn => Vec::new(),
+            Call::TryAcquireEach => {
+                let in_turn = Row {
+                    call: Call::TryAcquireInTurn,
+                    ..*row
+                };
+                vec![Bar {
+                    reads: Reads::ItOverOurs,
+                    against: own(in_turn),
+                    floor: None,
+                    goal: Some(2.5),
+                }]
+            }
+        },
         Measure::Longest if row.bench == Bench::P10 => {
             vec![at_most(Against::Peer(Limiter::Governor), 0.1, 0.001)]
         }
@@ -190,14 +213,36 @@ mod tests {
                 panic!("{bars:?}")
             };
             assert_eq!(bar.against, Against::Peer(Limiter::RateNet));
-            assert_eq!((bar.floor, bar.goal), (2.5, Some(5.0)));
+            assert_eq!((bar.floor, bar.goal), (Some(2.5), Some(5.0)));
         }
     }
 
     #[test]
     fn two_peers_set_two_bars() {
         let row = Row::new(Bench::P4, 1_000_000, Dist::Uniform, 14);
-        let floors: Vec<f64> = bars(&row).iter().map(|bar| bar.floor).collect();
-        assert_eq!(floors, [1.5, 1.2]);
+        let floors: Vec<_> = bars(&row).iter().map(|bar| bar.floor).collect();
+        assert_eq!(floors, [Some(1.5), Some(1.2)]);
+    }
+
+    #[test]
+    fn without_a_floor_nothing_is_missed() {
+        let in_turn = Row {
+            call: Call::TryAcquireInTurn,
+            ..Row::new(Bench::P12, 1_000_000, Dist::Uniform, 14)
+        };
+        let each = Row {
+            call: Call::TryAcquireEach,
+            ..in_turn
+        };
+        let bars_of_each = bars(&each);
+        let [bar] = bars_of_each.as_slice() else {
+            panic!("{bars_of_each:?}")
+        };
+        assert_eq!(bar.against, Against::Own(in_turn));
+        assert_eq!(
+            [0.5, 2.49, 2.5].map(|ratio| bar.met(ratio)),
+            [Met::Short, Met::Short, Met::Goal]
+        );
+        assert!(bars(&in_turn).is_empty());
     }
 }

@@ -30,7 +30,7 @@ struct Line {
 
 #[derive(Serialize)]
 struct LineBar {
-    floor: f64,
+    floor: Option<f64>,
     goal: Option<f64>,
     met: &'static str,
 }
@@ -72,6 +72,7 @@ fn bar(verdict: Verdict) -> Option<LineBar> {
     let (bar, met) = verdict.bar?;
     let met = match met {
         Met::Missed => "missed",
+        Met::Short => "short",
         Met::Floor => "floor",
         Met::Goal => "goal",
     };

@@ -123,9 +123,13 @@ impl Figures {
                 | Bench::P5
                 | Bench::P6
                 | Bench::P14 => Reads::PeerOverOurs,
-                Bench::P7 | Bench::P8 | Bench::P9 | Bench::P10 | Bench::P11 | Bench::P13 => {
-                    Reads::OursOverIt
-                }
+                Bench::P7
+                | Bench::P8
+                | Bench::P9
+                | Bench::P10
+                | Bench::P11
+                | Bench::P12
+                | Bench::P13 => Reads::OursOverIt,
             };
             let ours = self.figure(Limiter::Tollgate)?.median;
             let ratio = ratio(reads, ours, self.figure(peer)?.median);
@@ -143,7 +147,7 @@ impl Figures {
 
 fn ratio(reads: Reads, ours: f64, it: f64) -> f64 {
     match reads {
-        Reads::PeerOverOurs => it / ours,
+        Reads::PeerOverOurs | Reads::ItOverOurs => it / ours,
         Reads::OursOverIt => ours / it,
         Reads::Ours => ours,
     }
@@ -212,6 +216,29 @@ mod tests {
             (verdict.ratio, verdict.against),
             (1.05, Against::Own(admitted))
         );
+    }
+
+    #[test]
+    fn a_batch_is_held_against_its_calls_in_turn() {
+        let in_turn = Row {
+            call: Call::TryAcquireInTurn,
+            ..Row::new(Bench::P12, 1_000_000, Dist::Uniform, 14)
+        };
+        let each = Row {
+            call: Call::TryAcquireEach,
+            ..in_turn
+        };
+        let all = [
+            figures(in_turn, &[(Limiter::Tollgate, 200.0)]),
+            figures(each, &[(Limiter::Tollgate, 100.0)]),
+        ];
+        assert!(all[0].verdict(&all).is_none());
+        let verdict = all[1].verdict(&all).expect("a verdict");
+        assert_eq!(
+            (verdict.ratio, verdict.against),
+            (2.0, Against::Own(in_turn))
+        );
+        assert_eq!(verdict.bar.map(|(_, met)| met), Some(Met::Short));
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub(crate) fn jobs(bench: Bench, quick: bool) -> Vec<Job> {
                 .map(alone)
                 .to_vec()
         }
-        Bench::P5 | Bench::P6 | Bench::P7 | Bench::P11 | Bench::P13 | Bench::P14 => {
+        Bench::P5 | Bench::P6 | Bench::P7 | Bench::P11 | Bench::P12 | Bench::P13 | Bench::P14 => {
             vec![job(Part::Together)]
         }
     }
@@ -111,6 +111,7 @@ impl Job {
             (Bench::P6, _) => speed::rate_net(effort),
             (Bench::P7, _) => speed::single(effort),
             (Bench::P11, _) => speed::client_limit(effort),
+            (Bench::P12, _) => speed::batches(effort),
             (Bench::P13, _) => allocations::samples(),
             (Bench::P14, _) => speed::sweep(effort),
             (Bench::P8, Part::Alone(row, name)) => memory::bytes_a_client(row, name),

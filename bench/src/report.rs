@@ -91,6 +91,7 @@ pub(crate) fn columns(bench: Bench) -> Columns {
         | Bench::P9
         | Bench::P10
         | Bench::P11
+        | Bench::P12
         | Bench::P13
         | Bench::P14 => USUAL,
     }
@@ -154,12 +155,17 @@ fn cells(figures: &Figures, all: &[Figures]) -> Cells {
         baseline: or_missing(Limiter::Baseline),
         ratio: verdict.map_or_else(missing, |verdict| match verdict.reads {
             Reads::Ours => text::figure(verdict.ratio, unit),
-            Reads::PeerOverOurs | Reads::OursOverIt => text::ratio(verdict.ratio),
+            Reads::PeerOverOurs | Reads::ItOverOurs | Reads::OursOverIt => {
+                text::ratio(verdict.ratio)
+            }
         }),
         against: verdict.map_or("", against).to_owned(),
-        bar: bar.map_or_else(missing, |(bar, _)| match bar.goal {
-            Some(goal) => format!("{}/{}", text::bound(bar.floor), text::bound(goal)),
-            None => text::bound(bar.floor),
+        bar: bar.map_or_else(missing, |(bar, _)| {
+            let floor = bar.floor.map_or_else(missing, text::bound);
+            match bar.goal {
+                Some(goal) => format!("{floor}/{}", text::bound(goal)),
+                None => floor,
+            }
         }),
         met: bar.map_or("", |(_, met)| met_in_words(met)).to_owned(),
     }
@@ -168,6 +174,7 @@ fn cells(figures: &Figures, all: &[Figures]) -> Cells {
 fn met_in_words(met: Met) -> &'static str {
     match met {
         Met::Missed => "MISSED",
+        Met::Short => "short",
         Met::Floor => "floor",
         Met::Goal => "goal",
     }
@@ -216,6 +223,8 @@ fn answer(row: &Row) -> &'static str {
         (Measure::Mean, Call::TryAcquire, Answer::Refused) => "acq. ref.",
         (Measure::Mean, Call::TryAcquire, Answer::ClientLimit) => "acq. lim.",
         (Measure::Mean, Call::TryAcquire, Answer::Mixed) => "acq. mix.",
+        (Measure::Mean, Call::TryAcquireInTurn, _) => "in turn",
+        (Measure::Mean, Call::TryAcquireEach, _) => "each",
         (Measure::Longest, ..) => "longest",
         (Measure::P999, ..) => "p99.9",
         (Measure::LongestAlone, ..) => "alone",
@@ -253,9 +262,10 @@ without bars: crab throttlecrab 0.4 behind a Mutex, lim limitador 0.14 in memory
 fixed (a twentieth of the calls), both in a process of their own; ratel ratelimit 2.0
 acquire, acq.: try_acquire, with all that it says used; base and peers: see the line of allow
 at limit, lim.: as many clients as may be are tracked, and newcomers refused; ref.: refused
-ratio: P1 to P6 and P14 peer/ours; else ours/it; without x our figure itself. Against g governor,
-a governor with ahash, m mutex, n rate-net, o ours (acquire: allow; refused, at limit: admitted; at
-end: at cap). bar: floor/goal of the tightest bar of the row, and which of the two is met
+ratio: P1 to P6 and P14 peer/ours, P12 it/ours; else ours/it; without x our figure itself. Against g
+governor, a governor with ahash, m mutex, n rate-net, o ours (acquire: allow; each: in turn;
+refused, at limit: admitted; at end: at cap). bar: floor/goal of the tightest bar of the row, and
+which of the two is met; short: not the goal, and there is no floor
 P5: 2 threads only in a full run, with 1,000 and 100,000 clients; no Zipf sequence; not crab, which
 forgets at once a client whose burst is one, and so refuses nobody, nor lim
 P9: cap 1,000,000, which the peers do not have; full: all places held by active clients (after the
@@ -264,6 +274,8 @@ first million), churn: each newcomer finds one client just gone idle; a stopwatc
 own, mutex the system's
 P10: forget: all of it, by forget_idle and by governor's retain_recent; alone: the longest call with
 nothing beside. Clocks: moved by hand, ours and governor's. ahash and mutex are not measured
+P12: batches of sixteen, whose names are made before them in buffers: each is one call to
+try_acquire_each, in turn sixteen to try_acquire; all that they say is used. Peers have no such call
 ";
 
 #[cfg(test)]

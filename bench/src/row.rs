@@ -17,6 +17,7 @@ pub(crate) enum Bench {
     P9,
     P10,
     P11,
+    P12,
     P13,
     P14,
 }
@@ -55,6 +56,10 @@ pub(crate) enum Call {
     Allow,
     /// With what remains and how long to wait, both used.
     TryAcquire,
+    /// The same of sixteen clients whose names were made before, one call after the other.
+    TryAcquireInTurn,
+    /// Of those sixteen, all in one call.
+    TryAcquireEach,
 }
 
 /// What the figure is.

@@ -1,4 +1,4 @@
-//! The rows that give CPU time a call: P1 to P7, P11, P14.
+//! The rows that give CPU time a call: P1 to P7, P11, P12, P14.
 
 use crate::error::Error;
 use crate::peers::Entry;
@@ -136,6 +136,22 @@ pub(crate) fn client_limit(effort: Effort) -> Result<Vec<Sample>, Error> {
     for name_len in NAME_LENS {
         let row = Row::new(Bench::P11, 1_000_000, Dist::Uniform, name_len);
         samples.extend(Set::new(row, entries.to_vec())?.measure(Dist::Uniform, 1, effort)?);
+    }
+    Ok(samples)
+}
+
+/// P12: sixteen known clients in one call, beside one call after the other.
+pub(crate) fn batches(effort: Effort) -> Result<Vec<Sample>, Error> {
+    let calls = [Call::TryAcquireInTurn, Call::TryAcquireEach];
+    let names = [Limiter::Tollgate, Limiter::Baseline];
+    let entries = calls.map(|call| names.map(|name| Entry::new(name, call, Answer::Admitted)));
+    let mut samples = Vec::new();
+    for name_len in NAME_LENS {
+        let row = Row::new(Bench::P12, 1_000_000, Dist::Uniform, name_len);
+        for threads in [1, 2] {
+            let mut set = Set::new(row, entries.concat())?;
+            samples.extend(set.measure(Dist::Uniform, threads, effort)?);
+        }
     }
     Ok(samples)
 }

@@ -105,7 +105,12 @@ impl Entry {
             Limiter::Limitador => limitador::keyed(self.answer, max_clients)?,
             Limiter::Ratelimit => return Err(self.without("keys")),
             Limiter::Sweep => textbook::sweep(),
-            Limiter::Baseline => Box::new(Keyed(|name: &Name| !name.as_str().is_empty())),
+            Limiter::Baseline => match self.call {
+                Call::TryAcquireInTurn | Call::TryAcquireEach => ours::no_batch(),
+                Call::Allow | Call::TryAcquire => {
+                    Box::new(Keyed(|name: &Name| !name.as_str().is_empty()))
+                }
+            },
         })
     }
 
@@ -195,6 +200,24 @@ mod tests {
         }
         for name in SINGLE {
             assert_eq!(admitted(name, answer, 0, &[7, 7, 8, 7]), 4, "{name:?}");
+        }
+    }
+
+    /// One batch and a part of another, in which two clients call twice.
+    #[test]
+    fn a_batch_is_answered_call_by_call() {
+        let clients: Vec<u32> = (0..18).chain([0, 17]).collect();
+        for call in [Call::TryAcquireInTurn, Call::TryAcquireEach] {
+            for (answer, expected) in [(Answer::Admitted, 20), (Answer::Refused, 18)] {
+                let limiter = Entry::new(Limiter::Tollgate, call, answer).keyed(100);
+                let calls = Calls {
+                    clients: &clients,
+                    offset: 7,
+                    name_len: 36,
+                };
+                let admitted = limiter.expect("a limiter").run(&calls);
+                assert_eq!(admitted, expected, "{call:?} {answer:?}");
+            }
         }
     }
 
