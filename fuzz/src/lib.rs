@@ -8,6 +8,7 @@ pub mod log_line;
 pub mod rate_text;
 pub mod script;
 pub mod single_vs_keyed;
+pub mod snapshot;
 pub mod trace_text;
 
 /// From a trace's words to a limiter: the library's own tests keep that in one place.
@@ -18,12 +19,13 @@ pub(crate) mod harness;
 pub type Run = fn(&[u8]);
 
 /// Every target and the name of its folder of seeds.
-pub const TARGETS: [(&str, Run); 7] = [
+pub const TARGETS: [(&str, Run); 8] = [
     ("key_bytes", key_bytes::run),
     ("keyed_vs_model", keyed_vs_model::run),
     ("log_file", log_file::run),
     ("log_line", log_line::run),
     ("rate_text", rate_text::run),
     ("single_vs_keyed", single_vs_keyed::run),
+    ("snapshot", snapshot::run),
     ("trace_text", trace_text::run),
 ];

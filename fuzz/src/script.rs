@@ -4,7 +4,7 @@
 //! costs around the burst, and numbers at every order of magnitude.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use tollgate_testkit::{Algorithm, Anchor, Config};
+use tollgate_testkit::{Algorithm, Anchor, Config, Tokens};
 
 /// The model asks every client a few hundred times a call.
 const MOST_STEPS: usize = 48;
@@ -14,12 +14,16 @@ const MOST_STEPS: usize = 48;
 pub struct Script {
     /// The limiter.
     pub config: Config,
+    /// How many tokens a client may be left owing.
+    pub largest_debt: u64,
+    /// Idle is the default, which follows the limit, and the config's idle time is not used.
+    pub idles_by_default: bool,
     /// At most 48, in order.
     pub steps: Vec<Step>,
 }
 
 /// One call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Step {
     /// When; now and then before the step before.
     pub at_ns: u64,
@@ -30,7 +34,7 @@ pub struct Step {
 }
 
 /// What is asked of a limiter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Verb {
     /// So many tokens, 0 being a look, at a time that is brought.
     TakeAt(u64),
@@ -46,6 +50,20 @@ pub enum Verb {
     ForgetIdle,
     /// How many clients there are, at a time that is brought.
     LenAt,
+    /// That the client be given so many tokens, at the clock's time, as are all from here on.
+    Refund(u64),
+    /// As many tokens as there are, up to so many.
+    UpTo(u64),
+    /// So many tokens, whether they are there or not.
+    Debit(u64),
+    /// That the client be refused everything for so many nanoseconds.
+    Ban(u64),
+    /// Another limit of the same kind.
+    Change(Algorithm, Tokens),
+    /// That all clients be brought over to the limit that holds.
+    Settle,
+    /// A snapshot, and a new limiter made of it in the place of this one.
+    Restart,
 }
 
 impl<'a> Arbitrary<'a> for Script {
@@ -68,19 +86,38 @@ impl<'a> Arbitrary<'a> for Script {
             max_clients,
             idle_ns,
         };
+        let largest_debt = match u.int_in_range(0..=3_u8)? {
+            0 | 1 => 0,
+            2 => around(u, config.algorithm.burst())?,
+            _ => number(u)?,
+        };
+        // Most other idle times are too short to go with a debt.
+        let idles_by_default = u.arbitrary()? || (largest_debt > 0 && !u.ratio(1, 8)?);
         let clients = u.int_in_range(1..=6_u8)?;
         let mut now_ns = if u.arbitrary()? { number(u)? } else { 0 };
+        // Of the limit that was asked for last: it may have been refused.
+        let mut latest = config.clone();
         let mut steps = Vec::new();
         while steps.len() < MOST_STEPS && !u.is_empty() {
-            let at_ns = time(u, &config, now_ns)?;
+            let at_ns = time(u, &latest, now_ns)?;
             now_ns = now_ns.max(at_ns);
+            let client = u.int_in_range(1..=clients)?;
+            let verb = verb(u, &latest.algorithm, largest_debt)?;
+            if let Verb::Change(next, _) = &verb {
+                latest.algorithm = next.clone();
+            }
             steps.push(Step {
                 at_ns,
-                client: u.int_in_range(1..=clients)?,
-                verb: verb(u, config.algorithm.burst())?,
+                client,
+                verb,
             });
         }
-        Ok(Self { config, steps })
+        Ok(Self {
+            config,
+            largest_debt,
+            idles_by_default,
+            steps,
+        })
     }
 }
 
@@ -137,8 +174,9 @@ fn time(u: &mut Unstructured<'_>, config: &Config, now_ns: u64) -> Result<u64> {
     Ok(now_ns.saturating_add(step_ns))
 }
 
-fn verb(u: &mut Unstructured<'_>, burst: u64) -> Result<Verb> {
-    Ok(match u.int_in_range(0..=13_u8)? {
+fn verb(u: &mut Unstructured<'_>, algorithm: &Algorithm, largest_debt: u64) -> Result<Verb> {
+    let burst = algorithm.burst();
+    Ok(match u.int_in_range(0..=24_u8)? {
         0..=3 => Verb::TakeAt(1),
         4 => Verb::TakeAt(0),
         5 => Verb::TakeAt(around(u, burst)?),
@@ -148,8 +186,58 @@ fn verb(u: &mut Unstructured<'_>, burst: u64) -> Result<Verb> {
         10 => Verb::Peek,
         11 => Verb::Remove,
         12 => Verb::ForgetIdle,
-        _ => Verb::LenAt,
+        13 => Verb::LenAt,
+        14 => Verb::Refund(around(u, burst / 2)?),
+        15 => Verb::Refund(number(u)?),
+        16 => Verb::UpTo(around(u, burst)?),
+        17 => Verb::Debit(around(u, largest_debt)?),
+        18 => Verb::Debit(number(u)?),
+        19 => {
+            let span_ns = span_ns(u, algorithm)?;
+            Verb::Ban(around(u, span_ns)?)
+        }
+        20..=22 => {
+            let tokens = *u.choose(&[Tokens::Kept, Tokens::Reset, Tokens::Proportional])?;
+            Verb::Change(another(u, algorithm)?, tokens)
+        }
+        23 => Verb::Settle,
+        _ => Verb::Restart,
     })
+}
+
+/// The same kind of limit, with other numbers or some of the same.
+fn another(u: &mut Unstructured<'_>, algorithm: &Algorithm) -> Result<Algorithm> {
+    let mut next = algorithm.clone();
+    let numbers = match &mut next {
+        Algorithm::TokenBucket {
+            tokens,
+            per_ns,
+            burst,
+        }
+        | Algorithm::LeakyBucket {
+            tokens,
+            per_ns,
+            burst,
+        } => [Some(burst), Some(per_ns), Some(tokens)],
+        Algorithm::FixedWindow {
+            limit, window_ns, ..
+        }
+        | Algorithm::SlidingLog { limit, window_ns }
+        | Algorithm::SlidingWindowCounter { limit, window_ns } => {
+            [Some(limit), Some(window_ns), None]
+        }
+        other => unreachable!("not one of the script's: {other:?}"),
+    };
+    for own in numbers.into_iter().flatten() {
+        *own = match u.int_in_range(0..=5_u8)? {
+            0..=2 => *own,
+            3 => around(u, *own)?,
+            // A rate with both numbers doubled is the same one.
+            4 => own.saturating_mul(2),
+            _ => number(u)?,
+        };
+    }
+    Ok(next)
 }
 
 /// A length of time at which something happens: one token, two or a whole burst of them; one

@@ -32,11 +32,12 @@ pub fn run(bytes: &[u8]) {
     };
     assert_eq!(single.burst(), keyed.burst());
     for (n, step) in script.steps.iter().enumerate() {
-        // A single bucket cannot forget or be counted: those steps are calls like the others here.
+        // All steps are calls here, whatever else they are to a limiter of many clients.
         let cost = match step.verb {
-            Verb::TakeAt(cost) | Verb::Take(cost) => cost,
-            Verb::Allow | Verb::Remove => 1,
-            Verb::Peek | Verb::ForgetIdle | Verb::LenAt => 0,
+            Verb::TakeAt(cost) | Verb::Take(cost) | Verb::UpTo(cost) => cost,
+            Verb::Refund(tokens) | Verb::Debit(tokens) => tokens,
+            Verb::Allow | Verb::Remove | Verb::Ban(_) | Verb::Change(..) => 1,
+            Verb::Peek | Verb::ForgetIdle | Verb::LenAt | Verb::Settle | Verb::Restart => 0,
         };
         let now = at(step.at_ns);
         assert_eq!(
