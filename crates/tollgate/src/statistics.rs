@@ -39,9 +39,8 @@ pub struct Statistics {
 /// The same where it is counted: under a lock, beside what is being changed there anyway.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
-    /// `Allowed` and `Limited` together.
-    judged: u64,
     allowed: u64,
+    limited: u64,
     pub(crate) banned: u64,
     pub(crate) too_large: u64,
     pub(crate) client_limit: u64,
@@ -51,8 +50,17 @@ pub(crate) struct Counts {
 impl Counts {
     #[inline]
     pub(crate) fn judged(&mut self, admitted: bool) {
-        self.judged = self.judged.wrapping_add(1);
-        self.allowed = self.allowed.wrapping_add(u64::from(admitted));
+        // A branch, so that one of them is written, at an address that is known beforehand.
+        if admitted {
+            self.allowed = self.allowed.wrapping_add(1);
+        } else {
+            self.note_limited();
+        }
+    }
+
+    #[inline(never)]
+    fn note_limited(&mut self) {
+        self.limited = self.limited.wrapping_add(1);
     }
 
     pub(crate) fn forgot(&mut self, clients: usize) {
@@ -61,10 +69,9 @@ impl Counts {
     }
 
     pub(crate) fn add_to(&self, statistics: &mut Statistics) {
-        let limited = self.judged.wrapping_sub(self.allowed);
         for (sum, own) in [
             (&mut statistics.allowed, self.allowed),
-            (&mut statistics.limited, limited),
+            (&mut statistics.limited, self.limited),
             (&mut statistics.banned, self.banned),
             (&mut statistics.too_large, self.too_large),
             (&mut statistics.client_limit, self.client_limit),
@@ -76,7 +83,8 @@ impl Counts {
 
     /// Of the bucket that newcomers share.
     pub(crate) fn add_overflow_to(&self, statistics: &mut Statistics) {
-        let of_them = self.judged.wrapping_add(self.banned);
+        let judged = self.allowed.wrapping_add(self.limited);
+        let of_them = judged.wrapping_add(self.banned);
         statistics.overflowed = statistics.overflowed.wrapping_add(of_them);
         self.add_to(statistics);
     }
