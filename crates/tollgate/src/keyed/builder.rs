@@ -228,8 +228,9 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     ///
     /// What [`build`](Self::build) finds, bytes that are no snapshot, or a damaged one, or one of a
     /// later version, of another kind of limiter, or of more clients than `max_clients`. A damaged
-    /// one is told by a checksum; no defence against a forged one, but that it cannot do more than
-    /// give clients other tokens than they had.
+    /// one is told by a checksum, which is no defence against a forged one: that can give clients
+    /// other tokens than they had, and crowd all of them in one place of a table, so that the
+    /// limiter takes a hundred times the snapshot's length and is slow.
     ///
     /// ```
     /// use std::time::Duration;

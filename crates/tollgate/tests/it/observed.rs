@@ -11,6 +11,10 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Subscriber};
 
+/// One test at a time: whether anybody listens to an event is kept where the event is, and a test
+/// without a subscriber that runs beside the other may be what is kept.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// Keeps every figure by its name and labels.
 #[derive(Default)]
 struct Figures(Mutex<BTreeMap<String, Arc<AtomicU64>>>);
@@ -46,6 +50,7 @@ impl Recorder for Figures {
 
 #[test]
 fn figures_are_published_under_the_limits_name() {
+    let _alone = ALONE.lock();
     let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(2), 2)
         .clock(ManualClock::default())
         .build()
@@ -129,6 +134,7 @@ impl Subscriber for Lines {
 
 #[test]
 fn refusals_and_changes_are_events_that_name_nobody() {
+    let _alone = ALONE.lock();
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), || {
         let clock = ManualClock::default();

@@ -210,6 +210,29 @@ fn what_is_no_snapshot_of_this_limiter_is_refused() {
     assert!(matches!(invalid, Err(RestoreError::Build(_))));
 }
 
+/// Shards are written one after the other, so a place may be in a snapshot twice: of who went idle
+/// meanwhile, and of who took it. Who is idle by the time of the snapshot is left out.
+#[test]
+fn who_is_idle_by_then_needs_no_place() {
+    let clock = ManualClock::default();
+    let quota = Rate::per_second(1).burst(10);
+    let limiter = KeyedLimiter::builder(quota, 4)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    assert!(limiter.allow("alice") && limiter.allow("bob"));
+    clock.advance(6 * SECOND);
+    assert!(limiter.allow("carol") && limiter.allow("dave"));
+    let snapshot = limiter.snapshot();
+    let builder = |most| KeyedLimiter::builder(quota, most).clock(clock.clone());
+    let shorter = builder(2).idle(5 * SECOND).restore(&snapshot).unwrap();
+    assert_eq!(shorter.len(), 2);
+    assert_eq!(shorter.peek("carol").remaining(), 9);
+    let settled = builder(2).forget_settled().restore(&snapshot).unwrap();
+    assert_eq!(settled.len(), 2);
+    assert!(builder(2).restore(&snapshot).is_err());
+}
+
 /// Forged bytes with a right checksum: refused, or a limiter that answers without a panic.
 #[test]
 fn forged_bytes_do_no_more_than_give_other_tokens() {
