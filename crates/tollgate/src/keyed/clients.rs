@@ -96,6 +96,10 @@ impl<A: Algorithm> Clients<A> {
         &self.rules
     }
 
+    pub(crate) fn share_rules(&self) -> Arc<Rules<A>> {
+        self.rules.clone()
+    }
+
     #[inline]
     pub(crate) fn counts(&mut self) -> &mut Counts {
         &mut self.counts

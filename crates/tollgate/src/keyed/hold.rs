@@ -42,7 +42,9 @@ impl<A: Algorithm> Party for Shards<A> {
     }
 
     fn make_room(&self, places: u64, now: u64) -> bool {
-        let rules = self.rules();
+        let Some(rules) = self.rules() else {
+            return false;
+        };
         let full = self.is_full_of_active(rules.idling(), places, now);
         if !full {
             Self::make_room(self, rules.idling(), now);

@@ -109,7 +109,10 @@ impl<A: Algorithm> Shards<A> {
     /// smaller table, under each lock; and then on to the next shard, since a lock that is taken
     /// again at once lets nobody else in.
     pub(crate) fn forget_idle(&self, now: u64) -> u64 {
-        let (floor, rules) = (&self.floor.0, self.rules());
+        let floor = &self.floor.0;
+        let Some(rules) = self.rules() else {
+            return 0;
+        };
         let idling = rules.idling();
         let mut forgotten = 0_usize;
         let mut swept = false;

@@ -161,7 +161,7 @@ impl<A: Wire> Store for Shards<A> {
     type Valid = A;
 
     fn burst(&self) -> u64 {
-        self.rules().limit(0).burst()
+        self.rules().map_or(0, |rules| rules.limit(0).burst())
     }
 
     #[inline]
@@ -178,11 +178,18 @@ impl<A: Wire> Store for Shards<A> {
         if cost == 0 {
             return (Store::look(self, key, plan, now), now);
         }
+        // Written in place: the answer is too large to be handed from hand to hand.
+        let mut answer = (Decision::ClientLimit, now);
         let outcome = self.attempt(key, (plan, cost), now, |limit, state, now| {
             let admitted = limit.attempt(state, cost, now);
-            ((limit.report(state, cost, now, admitted), now), admitted)
+            answer = (limit.report(state, cost, now, admitted), now);
+            ((), admitted)
         });
-        answered(outcome, now)
+        match outcome {
+            Outcome::Judged(()) | Outcome::Full => answer,
+            Outcome::Banned(left) => (banned(left), now),
+            Outcome::TooLarge { burst } => (Decision::TooLarge { burst }, now),
+        }
     }
 
     fn acquire_each(&self, calls: &[(Key, u64)], now: u64, decisions: &mut Vec<Decision>) {
