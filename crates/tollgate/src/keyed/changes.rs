@@ -16,8 +16,8 @@ pub(super) struct Changes<A: Algorithm> {
 }
 
 impl<A: Algorithm> Shards<A> {
-    /// The rules as the first shard has them: not those behind the lock of changes, which is held as
-    /// long as a snapshot is written. Never ask under a shard's lock.
+    /// The rules as the first shard has them: not those behind the lock of changes, which is held
+    /// as long as a snapshot is written. Never ask under a shard's lock.
     pub(crate) fn rules(&self) -> Option<Arc<Rules<A>>> {
         self.all().next().map(|clients| lock(clients).share_rules())
     }
