@@ -14,7 +14,9 @@ use crate::keyed::{Limitless, Plan};
 use crate::{Decision, observe};
 
 /// The most that one call asks for.
-pub(crate) const MOST_ASKS: usize = 65_536;
+///
+/// Each may have a lock of its own, and each lock held is one step deeper into the stack.
+pub(crate) const MOST_ASKS: usize = 256;
 
 /// What one limiter is asked for in a call to [`acquire_all`]: made by
 /// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
@@ -149,7 +151,7 @@ impl Together {
 ///
 /// A refused call takes nothing anywhere. It counts as an attempt of the clients that are known
 /// to their limiters, and tracks nobody new but who is refused for having too few initial tokens. A
-/// cost of 0 looks: it takes nothing, and refuses only who is banned. At most 65,536 asks are
+/// cost of 0 looks: it takes nothing, and refuses only who is banned. At most 256 asks are
 /// judged, whose locks are held together; more are refused as
 /// [`ClientLimit`](Decision::ClientLimit). An ask is judged at the time at which it was made: make
 /// it anew for each call. Of asks for one client under several plans the first that costs something

@@ -138,11 +138,10 @@ impl Algorithm for FixedWindows {
     }
 
     fn settled_at(&self, state: &FixedWindowState) -> u64 {
-        if state.used > 0 {
-            state.opened_at.saturating_add(self.window_ns)
-        } else {
-            state.last_attempt
-        }
+        let closes_at = state.opened_at.saturating_add(self.window_ns);
+        // Of a banned client, and of a window that was longer when it was opened, it may be past.
+        let open_until = if state.used > 0 { closes_at } else { 0 };
+        open_until.max(state.last_attempt)
     }
 
     fn touch(&self, state: &mut FixedWindowState, now: u64) {

@@ -139,10 +139,10 @@ impl Algorithm for SlidingLogs {
     }
 
     fn settled_at(&self, state: &SlidingLogState) -> u64 {
-        match state.entries.back() {
-            Some((taken_at, _)) => taken_at.saturating_add(self.window_ns),
-            None => state.last_attempt,
-        }
+        let newest = state.entries.back();
+        let leaves_at = newest.map_or(0, |entry| entry.0.saturating_add(self.window_ns));
+        // Of a banned client, and of a window that was longer, it may have left before.
+        leaves_at.max(state.last_attempt)
     }
 
     fn touch(&self, state: &mut SlidingLogState, now: u64) {

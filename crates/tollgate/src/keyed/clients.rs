@@ -61,13 +61,15 @@ pub(crate) struct Clients<A: Algorithm> {
     table: Table<A::State>,
     /// Holds every client that can go idle.
     expiry: Expiry,
+    /// Or nobody here goes idle.
+    forgets: bool,
     /// The latest time decided at in this shard. Time in here never runs back.
     latest: u64,
     /// No position here is earlier; [`NOBODY`] if nobody is here.
     earliest: u64,
     /// Nobody here comes up before this.
     due: u64,
-    /// The latest end of a ban that was ever set here.
+    /// No client's last attempt is later than this or `latest`: the end of a ban may be.
     latest_ban: u64,
     counts: Counts,
     /// Done since time last advanced, which is since the lock was taken; and the most ever done.
@@ -81,6 +83,7 @@ impl<A: Algorithm> Clients<A> {
             rules,
             table: Table::new(places),
             expiry: Expiry::default(),
+            forgets: true,
             latest: 0,
             earliest: NOBODY,
             due: NOBODY,
@@ -88,6 +91,14 @@ impl<A: Algorithm> Clients<A> {
             counts: Counts::default(),
             work: LongestHold::default(),
             most_work: LongestHold::default(),
+        }
+    }
+
+    /// Clients who never go idle.
+    pub(crate) fn kept(rules: Arc<Rules<A>>, places: Places) -> Self {
+        Self {
+            forgets: false,
+            ..Self::new(rules, places)
         }
     }
 
@@ -142,7 +153,7 @@ impl<A: Algorithm> Clients<A> {
     pub(crate) fn adopt(&mut self, rules: Arc<Rules<A>>) -> u64 {
         let forgot = self.rules.idling().forgets();
         self.rules = rules;
-        if !forgot && self.rules.idling().forgets() {
+        if !forgot && self.rules.idling().forgets() && self.forgets {
             self.rebuild_expiry();
         }
         self.note_earliest();
@@ -327,8 +338,7 @@ impl<A: Algorithm> Clients<A> {
             return Some(last_attempt.wrapping_sub(now));
         }
         if self.is_idle(tag, state, now) {
-            let fresh = self.rules.limit(plan).fresh(now);
-            self.table.retag(at, tag, fresh);
+            self.refresh(at, plan, now);
         }
         None
     }
@@ -345,6 +355,17 @@ impl<A: Algorithm> Clients<A> {
         if self.is_idle(tag, state, now) {
             return None;
         }
+        self.change_active(at, now, act)
+    }
+
+    /// The same of a client that is known not to be idle.
+    fn change_active<R>(
+        &mut self,
+        at: usize,
+        now: u64,
+        act: impl FnOnce(&A, &mut A::State, u64) -> R,
+    ) -> Option<R> {
+        let (tag, _) = self.table.tagged(at)?;
         let plan = Rules::<A>::plan_of(tag);
         if tag != self.rules.tag(plan) {
             self.bring(at, Some(plan), now);
@@ -367,10 +388,16 @@ impl<A: Algorithm> Clients<A> {
     ) -> Option<R> {
         if !self.is_active(at, now) {
             // As if it had been forgotten: with no plan.
-            let (tag, fresh) = (self.rules.tag(0), self.rules.limit(0).fresh(now));
-            self.table.retag(at, tag, fresh);
+            self.refresh(at, 0, now);
         }
-        self.change(at, now, act)
+        self.change_active(at, now, act)
+    }
+
+    /// Has a client that is idle start afresh, under a plan's present limit. Its entry in the
+    /// expiry queue is due, so it is no later than whatever comes of this.
+    pub(crate) fn refresh(&mut self, at: usize, plan: u8, now: u64) {
+        let (tag, fresh) = (self.rules.tag(plan), self.rules.limit(plan).fresh(now));
+        self.table.retag(at, tag, fresh);
     }
 
     /// Takes in a client that is not here, as new; [`enqueue`](Self::enqueue) comes next, under the
@@ -434,7 +461,7 @@ impl<A: Algorithm> Clients<A> {
             return;
         };
         let position = self.rules.position(key.0, key.1);
-        if position >= before || !self.rules.idling().forgets() {
+        if position >= before || !self.rules.idling().forgets() || !self.forgets {
             return;
         }
         let hash = self.table.hash(state);

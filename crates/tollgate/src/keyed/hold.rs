@@ -112,6 +112,7 @@ impl<'a, A: Algorithm> Held<'a, A> {
             asks.iter().fold(0, add),
             asks.iter()
                 .find(|ask| ask.cost > 0)
+                .or(first)
                 .map_or(0, |ask| ask.plan),
             who,
         )
@@ -133,8 +134,8 @@ impl<'a, A: Algorithm> Held<'a, A> {
         };
         let limit = clients.rules().limit(plan);
         let burst = limit.burst();
-        // A look is under the client's own plan, as a look alone.
-        let judged_under = Some(plan).filter(|_| cost > 0);
+        // A look that names no plan is under the client's own, as a look alone.
+        let judged_under = Some(plan).filter(|plan| cost > 0 || *plan > 0);
         let known = at.and_then(|at| clients.look(at, judged_under, now, judge));
         let needs_place = at.is_none() && cost > 0 && self.shard.is_some();
         let decision = match known {
@@ -149,7 +150,9 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 }
             }
         };
-        let new = needs_place && decision.is_allowed();
+        // Also if it is refused for having too few initial tokens: it is to earn from now on.
+        let new =
+            needs_place && !matches!(decision, Decision::TooLarge { .. } | Decision::ClientLimit);
         self.newcomers = self.newcomers.saturating_add(u64::from(new));
         let mut refuses = false;
         for (place, ask) in asks.iter_mut().enumerate() {
@@ -232,9 +235,11 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 continue;
             }
             if let Some(at) = self.clients.find(who) {
-                self.clients.change(at, now, |limit, state, now| {
-                    limit.touch(state, now);
-                });
+                let touch = |limit: &A, state: &mut A::State, now| limit.touch(state, now);
+                let is_known = self.clients.change(at, now, touch).is_some();
+                if !is_known && !decision.is_allowed() {
+                    self.clients.refresh(at, plan, now);
+                }
             } else if !decision.is_allowed() {
                 // New with fewer tokens than it asks for: it earns them from now on.
                 self.take_in(who, plan);

@@ -67,13 +67,14 @@ impl<A: Wire> Shards<A> {
                 let mut state = before.read_state(from)?;
                 read = read.saturating_add(1);
                 // Shards were written one after the other: who has gone idle meanwhile may have
-                // left its place to somebody in a later one.
+                // left its place to somebody in a later one. Under another limit it is told by
+                // nothing who had.
                 let position = if rules.is_eager() {
                     before.settled_at(&state)
                 } else {
                     A::last_attempt(&state)
                 };
-                if rules.idling().is_due(position, written_at) {
+                if before == limit && rules.idling().is_due(position, written_at) {
                     continue;
                 }
                 if back > 0 {

@@ -110,13 +110,14 @@ impl<A: Algorithm> Shards<A> {
     /// again at once lets nobody else in.
     pub(crate) fn forget_idle(&self, now: u64) -> u64 {
         let floor = &self.floor.0;
-        let Some(rules) = self.rules() else {
-            return 0;
-        };
-        let idling = rules.idling();
         let mut forgotten = 0_usize;
         let mut swept = false;
-        while idling.is_due(floor.position.load(Ordering::Acquire), now) {
+        // Anew each time: a change meanwhile may have put off what was due.
+        while let Some(rules) = self.rules() {
+            let idling = rules.idling();
+            if !idling.is_due(floor.position.load(Ordering::Acquire), now) {
+                break;
+            }
             let version = floor.version.load(Ordering::Acquire);
             let mut earliest = NOBODY;
             for shard in self.shards_from(0) {

@@ -122,7 +122,9 @@ impl<A: Algorithm> Shards<A> {
             earliest: (0..places.shards())
                 .map(|_| AtomicU64::new(NOBODY))
                 .collect(),
-            overflow: plan.overflow.then(clients),
+            overflow: plan
+                .overflow
+                .then(|| Apart(Mutex::new(Clients::kept(rules.clone(), places)))),
             total: Apart(Total::new()),
             floor: Apart(Floor::new()),
             next_search: Apart(AtomicU64::new(0)),

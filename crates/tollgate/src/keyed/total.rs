@@ -2,8 +2,8 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Places that are promised stand above those that are taken: at most 2^24 - 1, many more than one
-/// call [may ask for](crate::together::MOST_ASKS) times the calls under way.
+/// Places that are promised stand above those that are taken: at most 2^24 - 1, which 65,000 calls
+/// under way at once [ask for](crate::together::MOST_ASKS) at most.
 const SHIFT: u32 = 40;
 const PROMISED: u64 = 1 << SHIFT;
 /// The most clients that can be counted; at 32 bytes each they take 32 tebibytes.

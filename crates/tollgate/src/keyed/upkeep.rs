@@ -42,14 +42,16 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     }
 
     /// Holds clients of one plan to another limit of the same algorithm from now on; `tokens` says
-    /// what becomes of those that they hold. The limit that holds already changes nothing.
+    /// what becomes of those that they hold. The limit that holds already changes nothing, but with
+    /// [`Tokens::Reset`].
     ///
     /// However many clients there are, none is looked at (but by a limiter that
     /// [forgets them as soon as they are settled](crate::KeyedLimiterBuilder::forget_settled),
     /// which looks at all): each is brought over when it is next seen, as if that had happened at
     /// the instant of the change. Calls that race with it are judged by either limit. For all of a
     /// limiter's clients, also those of other plans, a change counts as an attempt: nobody goes
-    /// idle earlier than the idle time after it. The default idle time follows the limits.
+    /// idle earlier than the idle time after it, but for clients who are forgotten as soon as they
+    /// are settled. The default idle time follows the limits.
     ///
     /// # Errors
     ///

@@ -161,6 +161,57 @@ fn a_full_table_that_forgets_as_settled_answers_at_once() {
     assert_eq!(limiter.len(), 1);
 }
 
+/// Where more have settled than a call forgets on its way, a ban and a debit still do what they
+/// say.
+#[test]
+fn a_ban_and_a_debit_find_whom_they_are_for() {
+    for limit in each_limit(10) {
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(limit, 20)
+            .forget_settled()
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        assert!((0..10).all(|name: u32| limiter.allow(&name)));
+        clock.advance(4 * SECOND);
+        assert!(limiter.ban(&77, 60 * SECOND), "{limit:?}");
+        assert!(!limiter.allow(&77), "{limit:?}");
+        assert_eq!(limiter.debit(&9, 5).taken(), 5, "{limit:?}");
+        assert_eq!(limiter.peek(&9).remaining(), 5, "{limit:?}");
+        assert_eq!(limiter.len(), 2, "{limit:?}");
+    }
+}
+
+/// A ban ends when it ends, whatever becomes of the window that was open.
+#[test]
+fn a_shorter_window_ends_no_ban() {
+    let window = |seconds| {
+        let length = Duration::from_secs(seconds);
+        [
+            AnyLimit::from(FixedWindow::new(5, length)),
+            SlidingLog::new(5, length).into(),
+            SlidingWindowCounter::new(5, length).into(),
+        ]
+    };
+    for (long, short) in window(10).into_iter().zip(window(2)) {
+        let clock = ManualClock::default();
+        let limiter = KeyedLimiter::builder(long, 1)
+            .forget_settled()
+            .clock(clock.clone())
+            .build()
+            .unwrap();
+        assert!(limiter.allow("alice") && limiter.ban("alice", 5 * SECOND));
+        clock.advance(SECOND);
+        limiter.set_quota(short, Tokens::Kept).unwrap();
+        clock.advance(4 * SECOND - Duration::from_nanos(1));
+        let banned = Decision::Banned {
+            retry_after: Duration::from_nanos(1),
+        };
+        assert_eq!(limiter.peek("alice"), banned, "{long:?}");
+        assert!(!limiter.allow("bob"), "{long:?}");
+    }
+}
+
 /// The last instant there is has no next: nobody waits for it.
 #[test]
 fn the_last_instant_ends() {

@@ -132,6 +132,19 @@ fn a_changed_limit_holds_for_restored_clients() {
     assert_eq!(faster.peek("alice").remaining(), 5);
 }
 
+/// Whose tokens the faster limit would have filled by now had only the slower one until then.
+#[test]
+fn a_faster_limit_forgives_nobody_what_was_spent_before() {
+    let clock = ManualClock::default();
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(10), 10).clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    assert!(limiter.try_acquire("alice", 10).is_allowed());
+    clock.advance(3_600 * SECOND);
+    let faster = KeyedLimiter::builder(Rate::per_second(10).burst(10), 10).clock(clock.clone());
+    let faster = faster.restore(&limiter.snapshot()).unwrap();
+    assert_eq!(faster.peek("alice").remaining(), 1);
+}
+
 #[test]
 fn plans_are_kept() {
     let clock = ManualClock::default();
