@@ -15,9 +15,18 @@ const VERSION: u8 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// One bucket.
-    Single = 1,
+    Single,
     /// A bucket a client.
-    Keyed = 2,
+    Keyed,
+}
+
+impl Kind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Single => 1,
+            Self::Keyed => 2,
+        }
+    }
 }
 
 /// Why a snapshot was not restored: no limiter was made of it.
@@ -118,10 +127,7 @@ pub(crate) fn written(kind: Kind, write: impl FnOnce(&mut Writer)) -> Vec<u8> {
     let mut to = Writer::default();
     to.bytes(MAGIC);
     to.u8(VERSION);
-    to.u8(match kind {
-        Kind::Single => 1,
-        Kind::Keyed => 2,
-    });
+    to.u8(kind.byte());
     write(&mut to);
     let checksum = crc32fast::hash(to.written());
     to.bytes(&checksum.to_le_bytes());
@@ -144,14 +150,13 @@ pub(crate) fn body(bytes: &[u8], kind: Kind) -> Result<Reader<'_>, RestoreError>
     }
     let head = MAGIC.len().saturating_add(1);
     let mut from = Reader::new(all.get(head..).ok_or(RestoreError::Damaged)?);
-    let own = match from.u8()? {
-        1 => Kind::Single,
-        2 => Kind::Keyed,
-        _ => return Err(RestoreError::Damaged),
-    };
-    if own == kind {
+    let own = from.u8()?;
+    let known = [Kind::Single, Kind::Keyed].map(Kind::byte);
+    if own == kind.byte() {
         Ok(from)
-    } else {
+    } else if known.contains(&own) {
         Err(RestoreError::OtherLimiter)
+    } else {
+        Err(RestoreError::Damaged)
     }
 }

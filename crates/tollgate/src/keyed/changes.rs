@@ -25,8 +25,8 @@ impl<A: Algorithm> Shards<A> {
     /// Holds clients of one plan to another limit from now on.
     ///
     /// Takes every shard's lock twice, and looks at no client (but where positions are known only
-    /// under the present limit): each is brought over when it is next
-    /// seen. Calls that race with it are judged by either limit.
+    /// under the present limit): each is brought over when it is next seen. Calls that race with it
+    /// are judged by either limit.
     pub(crate) fn change(
         &self,
         plan: u8,

@@ -191,6 +191,15 @@ impl<A: Algorithm> Clients<A> {
         }
     }
 
+    /// Where a client is, once its state is under that plan's present limit.
+    pub(crate) fn find_and_bring(&mut self, who: Who, plan: u8, now: u64) -> Option<usize> {
+        let (at, otherwise) = self.find_under(who, plan)?;
+        if otherwise {
+            self.bring(at, Some(plan), now);
+        }
+        Some(at)
+    }
+
     /// Whether a client of that state is idle, and as good as forgotten.
     #[inline]
     fn is_idle(&self, tag: Tag, state: &A::State, now: u64) -> bool {

@@ -172,13 +172,8 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 continue;
             }
             let clients = &mut self.clients;
-            let (at, new) = match clients.find_under(who, plan) {
-                Some((at, otherwise)) => {
-                    if otherwise {
-                        clients.bring(at, Some(plan), now);
-                    }
-                    (Some(at), false)
-                }
+            let (at, new) = match clients.find_and_bring(who, plan, now) {
+                Some(at) => (Some(at), false),
                 None => (clients.insert(who, plan, now), self.shard.is_some()),
             };
             let Some(at) = at else {

@@ -55,18 +55,6 @@ impl Idling {
         last_seen < self.gone_before || (now.saturating_sub(seen) >= self.idle_ns && self.forgets)
     }
 
-    /// The first instant at which they are; `u64::MAX` if that is never.
-    pub(crate) fn idle_from(&self, last_seen: u64) -> u64 {
-        if last_seen < self.gone_before {
-            0
-        } else if self.forgets {
-            let seen = last_seen.max(self.changed_at);
-            seen.saturating_add(self.idle_ns)
-        } else {
-            u64::MAX
-        }
-    }
-
     /// Whether someone of that position comes up at `now`.
     #[inline]
     pub(crate) fn is_due(&self, position: u64, now: u64) -> bool {
@@ -80,15 +68,16 @@ impl Idling {
 
     /// The first instant at which they do; `u64::MAX` if that is never.
     pub(crate) fn due(&self, position: u64) -> u64 {
-        if self.as_settled && self.forgets {
+        if !self.forgets && position >= self.gone_before {
+            u64::MAX
+        } else if self.as_settled {
             position
+        } else if position < self.gone_before {
+            0
         } else {
-            self.idle_from(position)
+            let seen = position.max(self.changed_at);
+            seen.saturating_add(self.idle_ns)
         }
-    }
-
-    pub(crate) fn is_as_settled(&self) -> bool {
-        self.as_settled
     }
 
     /// Whether clients are forgotten at all, once they are.

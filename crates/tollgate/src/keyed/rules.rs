@@ -108,7 +108,6 @@ pub(crate) struct Rules<A> {
     plans: Plans<A>,
     /// Of states written down under the first plan of this generation.
     tag: Tag,
-    generation: u8,
     idle: Idle,
     idling: Idling,
     /// Replaced generations, the latest first. Each has a number of its own.
@@ -133,7 +132,6 @@ impl<A: Algorithm> Rules<A> {
             idling: Idling::new(idle.nanoseconds(&plans), idle == Idle::AsSettled),
             plans,
             tag: tag(0, 0),
-            generation: 0,
             idle,
             past: Vec::new(),
         }
@@ -169,7 +167,7 @@ impl<A: Algorithm> Rules<A> {
 
     /// Where a client stands in the order in which clients come up to be forgotten.
     pub(crate) fn position(&self, tag: Tag, state: &A::State) -> u64 {
-        if self.idling.is_as_settled() {
+        if self.is_eager() {
             // Nobody is under an earlier limit then: see `Shards::change`.
             self.limit(Self::plan_of(tag)).settled_at(state)
         } else {
@@ -179,7 +177,7 @@ impl<A: Algorithm> Rules<A> {
 
     /// Whether a change is carried out on everybody at once, since it changes who comes up when.
     pub(crate) fn is_eager(&self) -> bool {
-        self.idling.is_as_settled()
+        self.idle == Idle::AsSettled
     }
 
     /// A state as it is under the limit of `plan` that holds now; `now` matters only where the plan
@@ -233,28 +231,25 @@ impl<A: Algorithm> Rules<A> {
         let at = at.max(self.idling.changed_at());
         let plans = self.plans.with(plan, limit);
         let idling = self.idling.changed(self.idle.nanoseconds(&plans), at);
+        let (current, _) = untag(self.tag);
         let replaced = Past {
-            generation: self.generation,
+            generation: current,
             plans: self.plans.clone(),
             until: at,
             changed: (plan, tokens),
         };
         // Whose clients have all gone idle is forgotten with them.
-        let matters = |past: &Past<A>| {
-            let latest = latest.of(past.generation);
-            !idling.is_idle(latest, at)
-        };
+        let matters = |past: &Past<A>| !idling.is_idle(latest.of(past.generation), at);
         let remembered = self.past.iter().filter(|past| matters(past)).cloned();
         let past: Vec<Past<A>> = core::iter::once(replaced).chain(remembered).collect();
         if past.len() > MOST_CHANGES {
             return Err(ChangeError::HistoryFull { most: MOST_CHANGES });
         }
         let is_free = |generation: &u8| past.iter().all(|past| past.generation != *generation);
-        let generation = (0..=15_u8).find(is_free).unwrap_or(self.generation);
+        let generation = (0..=15_u8).find(is_free).unwrap_or(current);
         Ok(Some(Self {
             plans,
             tag: tag(generation, 0),
-            generation,
             idle: self.idle,
             idling,
             past,

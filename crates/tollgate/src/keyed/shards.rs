@@ -43,7 +43,7 @@ pub(super) struct Apart<T>(pub(super) T);
 #[derive(Debug)]
 pub(super) struct Shard<'a, A: Algorithm> {
     pub(super) clients: &'a Mutex<Clients<A>>,
-    /// A lower bound of everybody's last attempt here, [`NOBODY`]'s if nobody can go idle; true
+    /// A lower bound of everybody's position here, [`NOBODY`]'s if nobody can go idle; true
     /// whenever the lock is free, and written only under it.
     pub(super) earliest: &'a AtomicU64,
 }
@@ -275,12 +275,9 @@ impl<A: Algorithm> Shards<A> {
         let cost = cost.unwrap_or(0);
         loop {
             clients.check(plan, cost)?;
-            if let Some((at, otherwise)) = clients.find_under(who, plan) {
+            if let Some(at) = clients.find_and_bring(who, plan, now) {
                 // Another thread brought it in while this one searched for room.
-                if otherwise {
-                    clients.bring(at, Some(plan), now);
-                    self.publish(shard, &clients, 0);
-                }
+                self.publish(shard, &clients, 0);
                 return Ok(Place::known(clients, at, now));
             }
             if self.claim_place(shard, &clients, now) {
@@ -318,13 +315,8 @@ impl<A: Algorithm> Shards<A> {
         let mut clients = lock(overflow);
         let now = clients.advance(now);
         clients.check(plan, cost)?;
-        let at = match clients.find_under(who, plan) {
-            Some((at, otherwise)) => {
-                if otherwise {
-                    clients.bring(at, Some(plan), now);
-                }
-                at
-            }
+        let at = match clients.find_and_bring(who, plan, now) {
+            Some(at) => at,
             None => clients.insert(who, plan, now).ok_or(Refused::Full)?,
         };
         Ok(Place {

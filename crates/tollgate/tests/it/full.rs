@@ -5,24 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, Decision, FixedWindow, KeyedLimiter, LeakyBucket, ManualClock, Rate, SlidingLog,
+    AnyLimit, Decision, FixedWindow, KeyedLimiter, ManualClock, Rate, SlidingLog,
     SlidingWindowCounter, Timestamp, Tokens, acquire_all,
 };
 use tollgate_testkit::Random;
 
-const SECOND: Duration = Duration::from_secs(1);
+use crate::harness::each_limit;
 
-fn each_limit(limit: u64) -> [AnyLimit; 6] {
-    let rate = Rate::new(limit, SECOND);
-    [
-        rate.burst(limit).into(),
-        LeakyBucket::new(rate.burst(limit)).into(),
-        FixedWindow::new(limit, SECOND).into(),
-        FixedWindow::new(limit, SECOND).aligned().into(),
-        SlidingLog::new(limit, SECOND).into(),
-        SlidingWindowCounter::new(limit, SECOND).into(),
-    ]
-}
+const SECOND: Duration = Duration::from_secs(1);
 
 /// With `forget_settled` a newcomer to a full table is refused if, and only if, nobody there is as
 /// new; and nobody is ever forgotten who is not. Attempts, refunds, debits, bans and removals in
@@ -32,7 +22,7 @@ fn whoever_is_settled_makes_room_and_nobody_else() {
     let (mut refused, mut made_room) = (0, 0);
     for seed in 0..600_u64 {
         let mut random = Random::new(seed ^ 0x0066_756c);
-        let limits = each_limit(random.pick(5, &[2, 10]));
+        let limits = each_limit(random.pick(5, &[2, 10]), SECOND);
         for limit in limits {
             let clock = ManualClock::default();
             let limiter = KeyedLimiter::builder(limit, 4)
@@ -165,7 +155,7 @@ fn a_full_table_that_forgets_as_settled_answers_at_once() {
 /// say.
 #[test]
 fn a_ban_and_a_debit_find_whom_they_are_for() {
-    for limit in each_limit(10) {
+    for limit in each_limit(10, SECOND) {
         let clock = ManualClock::default();
         let limiter = KeyedLimiter::builder(limit, 20)
             .forget_settled()
@@ -264,7 +254,7 @@ fn the_shared_bucket_follows_the_limit() {
 /// who are tracked notice nothing.
 #[test]
 fn newcomers_share_one_bucket_whatever_they_are_called() {
-    for limit in each_limit(50) {
+    for limit in each_limit(50, SECOND) {
         let clock = ManualClock::default();
         let limiter = KeyedLimiter::builder(limit, 3)
             .share_overflow()

@@ -2,24 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::{
-    AnyLimit, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Rate, SlidingLog,
-    SlidingWindowCounter,
-};
+use tollgate::{FixedWindow, KeyedLimiter, Limiter, ManualClock, Rate};
 
-use crate::harness::at;
-
-fn each_limit(limit: u64, window: Duration) -> [AnyLimit; 6] {
-    let rate = Rate::new(limit, window);
-    [
-        rate.burst(limit).into(),
-        LeakyBucket::new(rate.burst(limit)).into(),
-        FixedWindow::new(limit, window).into(),
-        FixedWindow::new(limit, window).aligned().into(),
-        SlidingLog::new(limit, window).into(),
-        SlidingWindowCounter::new(limit, window).into(),
-    ]
-}
+use crate::harness::{at, each_limit};
 
 /// B30: an outer limit was drained by requests that an inner one refused, since a cancelled take
 /// was compared with a later reading of the clock.

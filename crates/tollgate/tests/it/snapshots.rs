@@ -3,24 +3,13 @@
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, Clock, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Plan, Rate,
-    RestoreError, SlidingLog, SlidingWindowCounter, Timestamp,
+    AnyLimit, Clock, KeyedLimiter, Limiter, ManualClock, Plan, Rate, RestoreError, Timestamp,
 };
 use tollgate_testkit::Random;
 
-const SECOND: Duration = Duration::from_secs(1);
+use crate::harness::each_limit;
 
-fn each_limit(limit: u64) -> [AnyLimit; 6] {
-    let rate = Rate::new(limit, SECOND);
-    [
-        rate.burst(limit).into(),
-        LeakyBucket::new(rate.burst(limit)).into(),
-        FixedWindow::new(limit, SECOND).into(),
-        FixedWindow::new(limit, SECOND).aligned().into(),
-        SlidingLog::new(limit, SECOND).into(),
-        SlidingWindowCounter::new(limit, SECOND).into(),
-    ]
-}
+const SECOND: Duration = Duration::from_secs(1);
 
 fn keyed(limit: AnyLimit, clock: &ManualClock) -> KeyedLimiter<AnyLimit, ManualClock> {
     let builder = KeyedLimiter::builder(limit, 100).clock(clock.clone());
@@ -39,7 +28,7 @@ fn keyed(limit: AnyLimit, clock: &ManualClock) -> KeyedLimiter<AnyLimit, ManualC
 /// Every answer is the one that the limiter before would have given, whoever was known.
 #[test]
 fn a_restored_limiter_answers_as_the_one_before() {
-    for limit in each_limit(5) {
+    for limit in each_limit(5, SECOND) {
         let clock = ManualClock::new(Timestamp::from_nanos(7_300_000_000));
         let limiter = keyed(limit, &clock);
         let snapshot = limiter.snapshot();
@@ -73,7 +62,7 @@ fn a_restored_limiter_answers_as_the_one_before() {
 /// off as it was.
 #[test]
 fn time_that_ran_back_is_no_time() {
-    for limit in each_limit(5) {
+    for limit in each_limit(5, SECOND) {
         let clock = ManualClock::new(Timestamp::from_nanos(9_000_000_000));
         let snapshot = keyed(limit, &clock).snapshot();
         for now in [0, 1, 8_999_999_999] {
@@ -90,7 +79,7 @@ fn time_that_ran_back_is_no_time() {
 
 #[test]
 fn one_bucket_survives_too() {
-    for limit in each_limit(5) {
+    for limit in each_limit(5, SECOND) {
         let clock = ManualClock::default();
         let limiter = Limiter::builder(limit)
             .clock(clock.clone())
@@ -167,7 +156,7 @@ fn plans_are_kept() {
 #[test]
 fn what_is_no_snapshot_of_this_limiter_is_refused() {
     let clock = ManualClock::default();
-    let limits = each_limit(5);
+    let limits = each_limit(5, SECOND);
     let snapshots = limits.map(|limit| keyed(limit, &clock).snapshot());
     let restore = |limit, bytes: &[u8]| {
         let builder = KeyedLimiter::builder(limit, 100).clock(clock.clone());
@@ -251,7 +240,7 @@ fn who_is_idle_by_then_needs_no_place() {
 fn forged_bytes_do_no_more_than_give_other_tokens() {
     let clock = ManualClock::default();
     let (mut restored, mut refused) = (0, 0);
-    for limit in each_limit(5) {
+    for limit in each_limit(5, SECOND) {
         let snapshot = keyed(limit, &clock).snapshot();
         let mut random = Random::new(11);
         for _ in 0..3_000 {
