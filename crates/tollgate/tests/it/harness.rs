@@ -90,16 +90,3 @@ pub(crate) fn answer(decided: Result<Decision, ClockWentBackwards>) -> Answer {
 pub(crate) fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
-
-/// Each algorithm, with `limit` tokens in `window`.
-pub(crate) fn each_limit(limit: u64, window: Duration) -> [AnyLimit; 6] {
-    let rate = Rate::new(limit, window);
-    [
-        rate.burst(limit).into(),
-        LeakyBucket::new(rate.burst(limit)).into(),
-        FixedWindow::new(limit, window).into(),
-        FixedWindow::new(limit, window).aligned().into(),
-        SlidingLog::new(limit, window).into(),
-        SlidingWindowCounter::new(limit, window).into(),
-    ]
-}

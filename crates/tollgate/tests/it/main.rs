@@ -6,6 +6,7 @@ mod allocations;
 mod bounds;
 mod cases;
 mod changes;
+mod each_limit;
 mod either;
 mod field_bucket;
 mod field_changes;

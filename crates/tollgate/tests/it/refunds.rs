@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tollgate::{FixedWindow, KeyedLimiter, Limiter, ManualClock, Rate};
 
-use crate::harness::{at, each_limit};
+use crate::each_limit::each_limit;
+use crate::harness::at;
 
 /// B30: an outer limit was drained by requests that an inner one refused, since a cancelled take
 /// was compared with a later reading of the clock.

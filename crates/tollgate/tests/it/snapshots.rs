@@ -7,7 +7,7 @@ use tollgate::{
 };
 use tollgate_testkit::Random;
 
-use crate::harness::each_limit;
+use crate::each_limit::each_limit;
 
 const SECOND: Duration = Duration::from_secs(1);
 
