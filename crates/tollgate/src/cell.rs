@@ -153,7 +153,7 @@ impl<A: Algorithm> Shared<A> {
             Decision::Banned { .. } => {
                 self.banned_for(0);
             }
-            Decision::Limited { .. } => self.counts.judged(false),
+            Decision::Limited { .. } => self.counts.limited(),
             Decision::Allowed { .. } | Decision::ClientLimit => {}
         }
         if matches!(

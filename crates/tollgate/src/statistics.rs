@@ -52,14 +52,19 @@ impl Counts {
     pub(crate) fn judged(&mut self, admitted: bool) {
         // A branch, so that one of them is written, at an address that is known beforehand.
         if admitted {
-            self.allowed = self.allowed.wrapping_add(1);
+            self.allowed(1);
         } else {
-            self.note_limited();
+            self.limited();
         }
     }
 
+    #[inline]
+    pub(crate) fn allowed(&mut self, calls: u64) {
+        self.allowed = self.allowed.wrapping_add(calls);
+    }
+
     #[inline(never)]
-    fn note_limited(&mut self) {
+    pub(crate) fn limited(&mut self) {
         self.limited = self.limited.wrapping_add(1);
     }
 

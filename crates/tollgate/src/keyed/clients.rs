@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::expiry::Expiry;
-use super::key::{Key, Places, Tag};
+use super::key::{Key, Tag};
 use super::rules::Rules;
 use super::table::{Found, LEAST, Table};
 use crate::algorithm::Algorithm;
@@ -55,20 +55,29 @@ pub struct LongestHold {
 }
 
 /// The clients of one shard.
+///
+/// In the order given: with the lock before it, all that a decision on a known client reads or
+/// writes here is on the first line of 64 bytes, which the table's and `admitted`'s short counts
+/// are for.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Clients<A: Algorithm> {
-    rules: Arc<Rules<A>>,
     table: Table<A::State>,
-    /// Holds every client that can go idle.
-    expiry: Expiry,
-    /// Or nobody here goes idle.
-    forgets: bool,
+    rules: Arc<Rules<A>>,
     /// The latest time decided at in this shard. Time in here never runs back.
     latest: u64,
-    /// No position here is earlier; [`NOBODY`] if nobody is here.
-    earliest: u64,
     /// Nobody here comes up before this.
     due: u64,
+    /// Calls admitted, but for those that are in `counts` already.
+    admitted: u32,
+    /// `work` is of this hold of the lock, and not nothing.
+    worked: bool,
+    /// Or nobody here goes idle.
+    forgets: bool,
+    /// Holds every client that can go idle.
+    expiry: Expiry,
+    /// No position here is earlier; [`NOBODY`] if nobody is here.
+    earliest: u64,
     /// No client's last attempt is later than this or `latest`: the end of a ban may be.
     latest_ban: u64,
     counts: Counts,
@@ -78,15 +87,17 @@ pub(crate) struct Clients<A: Algorithm> {
 }
 
 impl<A: Algorithm> Clients<A> {
-    pub(crate) fn new(rules: Arc<Rules<A>>, places: Places) -> Self {
+    pub(crate) fn new(rules: Arc<Rules<A>>) -> Self {
         Self {
+            table: Table::new(),
             rules,
-            table: Table::new(places),
-            expiry: Expiry::default(),
-            forgets: true,
             latest: 0,
-            earliest: NOBODY,
             due: NOBODY,
+            admitted: 0,
+            worked: false,
+            forgets: true,
+            expiry: Expiry::default(),
+            earliest: NOBODY,
             latest_ban: 0,
             counts: Counts::default(),
             work: LongestHold::default(),
@@ -95,10 +106,10 @@ impl<A: Algorithm> Clients<A> {
     }
 
     /// Clients who never go idle.
-    pub(crate) fn kept(rules: Arc<Rules<A>>, places: Places) -> Self {
+    pub(crate) fn kept(rules: Arc<Rules<A>>) -> Self {
         Self {
             forgets: false,
-            ..Self::new(rules, places)
+            ..Self::new(rules)
         }
     }
 
@@ -111,9 +122,23 @@ impl<A: Algorithm> Clients<A> {
         self.rules.clone()
     }
 
-    #[inline]
     pub(crate) fn counts(&mut self) -> &mut Counts {
+        let admitted = core::mem::take(&mut self.admitted);
+        self.counts.allowed(u64::from(admitted));
         &mut self.counts
+    }
+
+    /// Counts a call that was admitted or not.
+    #[inline]
+    fn count_judged(&mut self, admitted: bool) {
+        if !admitted {
+            return self.counts.limited();
+        }
+        let (admitted, is_full) = self.admitted.overflowing_add(1);
+        self.admitted = admitted;
+        if is_full {
+            self.counts.allowed(1 << 32);
+        }
     }
 
     /// The later of `now` and the latest time seen here, which it becomes. Comes first whenever
@@ -122,7 +147,8 @@ impl<A: Algorithm> Clients<A> {
     pub(crate) fn advance(&mut self, now: u64) -> u64 {
         // Written only if something was done, which is seldom: what is written under the lock has
         // to be out before the lock is.
-        if self.work.positions | self.work.rebuilds > 0 {
+        if self.worked {
+            self.worked = false;
             self.work = LongestHold::default();
         }
         self.latest = self.latest.max(now);
@@ -167,7 +193,7 @@ impl<A: Algorithm> Clients<A> {
 
     #[inline]
     pub(crate) fn find(&self, who: Who) -> Option<usize> {
-        match self.table.find(who.key, who.hash) {
+        match self.table.find(self.rules.places(), who.key, who.hash) {
             Found::At(at) | Found::Otherwise(at) => Some(at),
             Found::Missing(_) => None,
         }
@@ -184,7 +210,7 @@ impl<A: Algorithm> Clients<A> {
     #[inline]
     pub(crate) fn find_under(&self, who: Who, plan: u8) -> Option<(usize, bool)> {
         let key = who.key.with_tag(self.rules.tag(plan));
-        match self.table.find(key, who.hash) {
+        match self.table.find(self.rules.places(), key, who.hash) {
             Found::At(at) => Some((at, false)),
             Found::Otherwise(at) => Some((at, true)),
             Found::Missing(_) => None,
@@ -271,10 +297,7 @@ impl<A: Algorithm> Clients<A> {
                 self.bring(at, None, now);
             }
         }
-        let last_attempts = self
-            .table
-            .iter()
-            .map(|(_, _, state)| A::last_attempt(state));
+        let last_attempts = self.table.iter().map(|(_, state)| A::last_attempt(state));
         self.latest_ban = last_attempts.max().unwrap_or(0);
     }
 
@@ -320,7 +343,7 @@ impl<A: Algorithm> Clients<A> {
             return Outcome::Full;
         };
         let (answer, admitted) = act(self.rules.limit(plan), state, now);
-        self.counts.judged(admitted);
+        self.count_judged(admitted);
         Outcome::Judged(answer)
     }
 
@@ -414,7 +437,7 @@ impl<A: Algorithm> Clients<A> {
     pub(crate) fn insert(&mut self, who: Who, plan: u8, now: u64) -> Option<usize> {
         let key = who.key.with_tag(self.rules.tag(plan));
         let fresh = self.rules.limit(plan).fresh(now);
-        let grown = self.table.insert(key, who.hash, fresh);
+        let grown = self.table.insert(self.rules.places(), key, who.hash, fresh);
         self.count(0, usize::from(grown));
         if grown && self.rules.idling().forgets() {
             self.expiry.fit(self.table.most());
@@ -441,8 +464,8 @@ impl<A: Algorithm> Clients<A> {
         let active = self
             .table
             .iter()
-            .filter(move |(_, key, state)| !self.is_idle(key.tag(), state, now));
-        active.map(move |(_, key, state)| {
+            .filter(move |(key, state)| !self.is_idle(key.tag(), state, now));
+        active.map(move |(key, state)| {
             let plan = Rules::<A>::plan_of(key.tag());
             let state = self.rules.brought(key.tag(), state, plan, now);
             (key.without_tag(), plan, state)
@@ -457,7 +480,7 @@ impl<A: Algorithm> Clients<A> {
         self.latest_ban = self.latest_ban.max(A::last_attempt(state));
         if self.rules.idling().forgets() {
             let position = self.rules.position(tag, state);
-            self.expiry.push(position, self.table.hash(key));
+            self.expiry.push(position, self.rules.places().hash_of(key));
             self.note_earliest();
         }
     }
@@ -473,7 +496,7 @@ impl<A: Algorithm> Clients<A> {
         if position >= before || !self.rules.idling().forgets() || !self.forgets {
             return;
         }
-        let hash = self.table.hash(state);
+        let hash = self.rules.places().hash_of(state);
         if self.is_mostly_stale() {
             self.rebuild_expiry();
         } else {
@@ -493,15 +516,17 @@ impl<A: Algorithm> Clients<A> {
     fn rebuild_expiry(&mut self) {
         let rules = &self.rules;
         let clients = self.table.iter();
-        self.expiry
-            .rebuild(clients.map(|(hash, key, state)| (rules.position(key.tag(), state), hash)));
+        self.expiry.rebuild(clients.map(|(key, state)| {
+            let hash = rules.places().hash_of(key);
+            (rules.position(key.tag(), state), hash)
+        }));
         self.count(0, 1);
     }
 
     /// Forgets the client at `at`, whether idle or not. Its entry stays until it comes up, or
     /// until such entries outnumber the clients.
     pub(crate) fn remove(&mut self, at: usize) {
-        self.table.remove(at);
+        self.table.remove(self.rules.places(), at);
         if self.table.len() == 0 || self.is_mostly_stale() {
             self.rebuild_expiry();
             self.note_earliest();
@@ -529,9 +554,9 @@ impl<A: Algorithm> Clients<A> {
                 let (tag, state) = table.tagged(at)?;
                 Some((rules.position(tag, state), at))
             };
-            match table.with_hash(hash).filter_map(seen).min() {
+            match table.with_hash(rules.places(), hash).filter_map(seen).min() {
                 Some((position, at)) if idling.is_due(position, now) => {
-                    table.remove(at);
+                    table.remove(rules.places(), at);
                     expiry.pop();
                 }
                 // Later than its entry, which was due: so this makes progress.
@@ -548,13 +573,15 @@ impl<A: Algorithm> Clients<A> {
 
     /// Gives memory back if most of it is unused; all of it if nobody is here and `all` is set.
     pub(crate) fn shrink(&mut self, all: bool) {
-        if self.table.shrink(if all { 0 } else { LEAST }) {
+        let least = if all { 0 } else { LEAST };
+        if self.table.shrink(self.rules.places(), least) {
             self.expiry.fit(self.table.most());
             self.count(0, 1);
         }
     }
 
     fn count(&mut self, positions: usize, rebuilds: usize) {
+        self.worked |= positions | rebuilds > 0;
         let (work, most) = (&mut self.work, &mut self.most_work);
         work.positions = work.positions.saturating_add(positions);
         work.rebuilds = work.rebuilds.saturating_add(rebuilds);
@@ -581,13 +608,14 @@ impl<A: Algorithm> Clients<A> {
     /// Panics unless the table is in order and the clients can be given entries of their own.
     #[cfg(any(test, loom))]
     pub(crate) fn validate(&self) {
-        self.table.validate();
+        self.table.validate(self.rules.places());
         if !self.rules.idling().forgets() {
             return;
         }
         let mut entries: Vec<(u32, u64)> =
             self.expiry.iter().map(|(at, hash)| (hash, at)).collect();
-        let seen = |(hash, key, state): (u32, Key, &A::State)| {
+        let seen = |(key, state): (Key, &A::State)| {
+            let hash = self.rules.places().hash_of(key);
             (hash, self.rules.position(key.tag(), state))
         };
         let mut clients: Vec<(u32, u64)> = self.table.iter().map(seen).collect();
@@ -603,5 +631,37 @@ impl<A: Algorithm> Clients<A> {
         }
         let earliest = self.expiry.earliest();
         assert_eq!(self.earliest, earliest.map_or(NOBODY, |entry| entry.0));
+    }
+}
+
+#[cfg(test)]
+#[cfg(not(loom))]
+mod tests {
+    use super::*;
+    use crate::algorithm::bucket::Bucket;
+    use crate::keyed::key::Secrets;
+    use crate::keyed::tests::rules;
+    use crate::statistics::Statistics;
+
+    #[test]
+    fn a_decision_needs_one_line_of_a_shard() {
+        use crate::sync::Mutex;
+        let lock = size_of::<Mutex<u64>>() - size_of::<u64>();
+        let last = core::mem::offset_of!(Clients<Bucket<i64>>, forgets);
+        assert!(lock + last < 64, "{lock} + {last} bytes");
+    }
+
+    #[test]
+    fn admitted_calls_are_counted_beyond_what_is_counted_first() {
+        let mut clients: Clients<Bucket<i64>> = Clients::new(rules(1_000, &Secrets::random(0)));
+        clients.admitted = u32::MAX - 1;
+        for _ in 0..3 {
+            clients.count_judged(true);
+        }
+        assert_eq!(clients.admitted, 1);
+        let mut statistics = Statistics::default();
+        clients.counts().add_to(&mut statistics);
+        clients.counts().add_to(&mut statistics);
+        assert_eq!(statistics.allowed, 2 * ((1 << 32) + 1));
     }
 }

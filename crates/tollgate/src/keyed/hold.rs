@@ -214,7 +214,7 @@ impl<'a, A: Algorithm> Held<'a, A> {
                 Decision::Banned { .. } => Some(&mut counts.banned),
                 Decision::ClientLimit => Some(&mut counts.client_limit),
                 Decision::Limited { .. } => {
-                    counts.judged(false);
+                    counts.limited();
                     None
                 }
                 Decision::Allowed { .. } => None,

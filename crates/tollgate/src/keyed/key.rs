@@ -249,6 +249,12 @@ impl Places {
     pub(crate) fn in_shard(self, hash: u64) -> u32 {
         u32::try_from(hash >> 32).unwrap_or(u32::MAX)
     }
+
+    /// The same of a key that may have a tag.
+    #[inline]
+    pub(crate) fn hash_of(self, key: Key) -> u32 {
+        self.in_shard(self.hash(key.without_tag()))
+    }
 }
 
 /// The upper and the lower half of a product, each mixing what the other leaves in order.

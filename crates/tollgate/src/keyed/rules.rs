@@ -2,7 +2,7 @@
 //! beside it, and those before them that some client may still be under.
 
 use super::idling::Idling;
-use super::key::Tag;
+use super::key::{Places, Tag};
 use crate::algorithm::Algorithm;
 use crate::{ChangeError, Tokens};
 
@@ -105,6 +105,8 @@ impl Latest {
 /// everybody at once would have given.
 #[derive(Clone, Debug)]
 pub(crate) struct Rules<A> {
+    /// Where clients go: what else all shards have in common.
+    places: Places,
     plans: Plans<A>,
     /// Of states written down under the first plan of this generation.
     tag: Tag,
@@ -127,14 +129,20 @@ fn untag(tag: Tag) -> (u8, u8) {
 }
 
 impl<A: Algorithm> Rules<A> {
-    pub(crate) fn new(plans: Plans<A>, idle: Idle) -> Self {
+    pub(crate) fn new(plans: Plans<A>, idle: Idle, places: Places) -> Self {
         Self {
+            places,
             idling: Idling::new(idle.nanoseconds(&plans), idle == Idle::AsSettled),
             plans,
             tag: tag(0, 0),
             idle,
             past: Vec::new(),
         }
+    }
+
+    #[inline]
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
     }
 
     /// The limit that holds for a plan.
@@ -248,6 +256,7 @@ impl<A: Algorithm> Rules<A> {
         let is_free = |generation: &u8| past.iter().all(|past| past.generation != *generation);
         let generation = (0..=15_u8).find(is_free).unwrap_or(current);
         Ok(Some(Self {
+            places: self.places,
             plans,
             tag: tag(generation, 0),
             idle: self.idle,

@@ -113,7 +113,7 @@ impl<A: Algorithm> Shards<A> {
     /// As many shards as in the plan's places.
     pub(crate) fn new(rules: Rules<A>, plan: StorePlan) -> Self {
         let (rules, places) = (Arc::new(rules), plan.places);
-        let clients = || Apart(Mutex::new(Clients::new(rules.clone(), places)));
+        let clients = || Apart(Mutex::new(Clients::new(rules.clone())));
         Self {
             number: unique(),
             places,
@@ -124,7 +124,7 @@ impl<A: Algorithm> Shards<A> {
                 .collect(),
             overflow: plan
                 .overflow
-                .then(|| Apart(Mutex::new(Clients::kept(rules.clone(), places)))),
+                .then(|| Apart(Mutex::new(Clients::kept(rules.clone())))),
             total: Apart(Total::new()),
             floor: Apart(Floor::new()),
             next_search: Apart(AtomicU64::new(0)),

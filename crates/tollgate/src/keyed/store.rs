@@ -118,7 +118,8 @@ impl StorePlan {
                 return Err(BuildError::IdleForgetsDebts { idle, least });
             }
         }
-        Ok(Shards::new(Rules::new(plans, self.idle), self))
+        let rules = Rules::new(plans, self.idle, self.places);
+        Ok(Shards::new(rules, self))
     }
 }
 

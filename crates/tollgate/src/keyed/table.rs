@@ -12,7 +12,7 @@ use core::ops::Range;
 use super::key::{Key, Places, Tag};
 
 /// The least capacity of a table that holds anything.
-pub(crate) const LEAST: usize = 8;
+pub(crate) const LEAST: u32 = 8;
 
 /// A client and its state; vacant when the key is.
 #[derive(Clone, Debug)]
@@ -26,10 +26,16 @@ struct Slot<S> {
 pub(crate) struct Table<S> {
     /// Homes are below `capacity`; behind them are spare slots, so that runs never wrap around.
     /// The last slot is vacant.
-    slots: Vec<Slot<S>>,
-    capacity: usize,
-    live: usize,
-    places: Places,
+    slots: Box<[Slot<S>]>,
+    /// Below 2^32: that many slots take 2^37 bytes.
+    capacity: u32,
+    live: u32,
+}
+
+/// A count of slots as an index of one.
+#[inline]
+fn index(slots: u32) -> usize {
+    usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
 /// Where a client is, or would have to be put.
@@ -42,40 +48,33 @@ pub(crate) enum Found {
 }
 
 impl<S: Clone + Default> Table<S> {
-    pub(crate) fn new(places: Places) -> Self {
+    pub(crate) fn new() -> Self {
         Self {
-            slots: Vec::new(),
+            slots: Box::default(),
             capacity: 0,
             live: 0,
-            places,
         }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.live
+        index(self.live)
     }
 
     /// The most clients that are held before the table grows: seven eighths of the capacity.
     pub(crate) fn most(&self) -> usize {
-        self.capacity.saturating_sub(self.capacity >> 3)
-    }
-
-    #[inline]
-    pub(crate) fn hash(&self, key: Key) -> u32 {
-        self.places.in_shard(self.places.hash(key.without_tag()))
+        index(self.capacity.saturating_sub(self.capacity >> 3))
     }
 
     #[inline]
     fn home(&self, hash: u32) -> usize {
-        // hash x capacity / 2^32, rounded down: below the capacity, which stays below 2^32 as long
-        // as a shard's memory stays below 2^37 bytes.
-        let capacity = u64::try_from(self.capacity).unwrap_or(u64::MAX);
-        usize::try_from(u64::from(hash).wrapping_mul(capacity) >> 32).unwrap_or(usize::MAX)
+        // hash x capacity / 2^32, rounded down: below the capacity.
+        let scaled = u64::from(hash).wrapping_mul(u64::from(self.capacity));
+        usize::try_from(scaled >> 32).unwrap_or(usize::MAX)
     }
 
     /// Where the client with this key and hash is; the key's tag is the one that is expected there.
     #[inline]
-    pub(crate) fn find(&self, key: Key, hash: u32) -> Found {
+    pub(crate) fn find(&self, places: &Places, key: Key, hash: u32) -> Found {
         let home = self.home(hash);
         let run = self.slots.get(home..).unwrap_or_default();
         for (steps, slot) in run.iter().enumerate() {
@@ -86,7 +85,7 @@ impl<S: Clone + Default> Table<S> {
             if slot.key.names_as(key) {
                 return Found::Otherwise(at);
             }
-            if slot.key.is_vacant() || self.hash(slot.key) > hash {
+            if slot.key.is_vacant() || places.hash_of(slot.key) > hash {
                 return Found::Missing(at);
             }
         }
@@ -121,17 +120,17 @@ impl<S: Clone + Default> Table<S> {
     }
 
     /// The slots of clients with this hash.
-    pub(crate) fn with_hash(&self, hash: u32) -> Range<usize> {
+    pub(crate) fn with_hash(&self, places: &Places, hash: u32) -> Range<usize> {
         let home = self.home(hash);
         let run = self.slots.get(home..).unwrap_or_default();
         let live = run.iter().take_while(|slot| !slot.key.is_vacant());
         let before = live
             .clone()
-            .take_while(|slot| self.hash(slot.key) < hash)
+            .take_while(|slot| places.hash_of(slot.key) < hash)
             .count();
         let equal = live
             .skip(before)
-            .take_while(|slot| self.hash(slot.key) == hash)
+            .take_while(|slot| places.hash_of(slot.key) == hash)
             .count();
         let start = home.saturating_add(before);
         start..start.saturating_add(equal)
@@ -139,17 +138,18 @@ impl<S: Clone + Default> Table<S> {
 
     /// Whether the next client needs a larger table first.
     pub(crate) fn is_full(&self) -> bool {
-        self.live >= self.most()
+        self.len() >= self.most()
     }
 
     /// Puts a missing client in. Returns whether the table had to grow for it.
-    pub(crate) fn insert(&mut self, key: Key, hash: u32, state: S) -> bool {
-        let mut place = self.place(key, hash).filter(|_| !self.is_full());
+    pub(crate) fn insert(&mut self, places: &Places, key: Key, hash: u32, state: S) -> bool {
+        let mut place = self.place(places, key, hash).filter(|_| !self.is_full());
         let grows = place.is_none();
         if grows {
-            self.rebuild(self.capacity.saturating_add(self.capacity >> 2).max(LEAST));
+            let quarter = self.capacity >> 2;
+            self.rebuild(places, self.capacity.saturating_add(quarter).max(LEAST));
             // Once is enough: a table made anew has two vacant slots behind its last run.
-            place = self.place(key, hash);
+            place = self.place(places, key, hash);
         }
         let Some((at, vacant)) = place else {
             return grows;
@@ -166,8 +166,9 @@ impl<S: Clone + Default> Table<S> {
 
     /// Where a missing client would have to be put, and the vacant slot that ends the run there;
     /// `None` if that is the last slot, which stays vacant.
-    fn place(&self, key: Key, hash: u32) -> Option<(usize, usize)> {
-        let (Found::At(at) | Found::Otherwise(at) | Found::Missing(at)) = self.find(key, hash);
+    fn place(&self, places: &Places, key: Key, hash: u32) -> Option<(usize, usize)> {
+        let found = self.find(places, key, hash);
+        let (Found::At(at) | Found::Otherwise(at) | Found::Missing(at)) = found;
         let run = self.slots.get(at..)?;
         let vacant = run.iter().position(|slot| slot.key.is_vacant())?;
         let vacant = at.saturating_add(vacant);
@@ -175,13 +176,15 @@ impl<S: Clone + Default> Table<S> {
     }
 
     /// Forgets the client at `at`.
-    pub(crate) fn remove(&mut self, at: usize) {
+    pub(crate) fn remove(&mut self, places: &Places, at: usize) {
         let behind = self.slots.get(at.saturating_add(1)..).unwrap_or_default();
         // Those behind it move up until one is at home or nobody is there.
         let shift = behind
             .iter()
             .zip(at.saturating_add(1)..)
-            .take_while(|(slot, at)| !slot.key.is_vacant() && self.home(self.hash(slot.key)) < *at)
+            .take_while(|(slot, at)| {
+                !slot.key.is_vacant() && self.home(places.hash_of(slot.key)) < *at
+            })
             .count();
         let last = at.saturating_add(shift);
         if let Some(run) = self.slots.get_mut(at..=last) {
@@ -198,7 +201,7 @@ impl<S: Clone + Default> Table<S> {
 
     /// Gives memory back when less than a quarter of it is used; an empty table keeps `least`
     /// homes. Returns whether it did.
-    pub(crate) fn shrink(&mut self, least: usize) -> bool {
+    pub(crate) fn shrink(&mut self, places: &Places, least: u32) -> bool {
         if self.live >= self.capacity >> 2 {
             return false;
         }
@@ -208,13 +211,13 @@ impl<S: Clone + Default> Table<S> {
         };
         let shrinks = capacity < self.capacity;
         if shrinks {
-            self.rebuild(capacity);
+            self.rebuild(places, capacity);
         }
         shrinks
     }
 
     /// Moves every client to a table of `capacity` homes, from front to back. None only for nobody.
-    fn rebuild(&mut self, capacity: usize) {
+    fn rebuild(&mut self, places: &Places, capacity: u32) {
         let old = core::mem::take(&mut self.slots);
         self.capacity = capacity;
         if capacity == 0 {
@@ -223,34 +226,32 @@ impl<S: Clone + Default> Table<S> {
         // Runs are short at seven eighths full; what does not fit behind the last home makes the
         // table longer here, and larger in `insert`.
         let spare = LEAST.saturating_add(capacity >> 6);
-        let mut slots = Vec::with_capacity(capacity.saturating_add(spare));
+        let least = index(capacity.saturating_add(spare));
+        let mut slots = Vec::with_capacity(least);
         let vacant = Slot {
             key: Key::VACANT,
             state: S::default(),
         };
         for slot in old.into_iter().filter(|slot| !slot.key.is_vacant()) {
-            let home = self.home(self.hash(slot.key));
+            let home = self.home(places.hash_of(slot.key));
             if slots.len() < home {
                 slots.resize(home, vacant.clone());
             }
             slots.push(slot);
         }
-        let len = capacity
-            .saturating_add(spare)
-            .max(slots.len().saturating_add(2));
-        slots.resize(len, vacant);
-        self.slots = slots;
+        slots.resize(least.max(slots.len().saturating_add(2)), vacant);
+        self.slots = slots.into_boxed_slice();
     }
 
     /// Bytes on the heap.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.slots.capacity().saturating_mul(size_of::<Slot<S>>())
+        self.slots.len().saturating_mul(size_of::<Slot<S>>())
     }
 
-    /// Every client's hash, key and state.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, Key, &S)> {
+    /// Every client's key and state, in the order of their hashes.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Key, &S)> {
         let live = self.slots.iter().filter(|slot| !slot.key.is_vacant());
-        live.map(|slot| (self.hash(slot.key), slot.key, &slot.state))
+        live.map(|slot| (slot.key, &slot.state))
     }
 
     /// How many slots there are, vacant ones among them.
@@ -266,19 +267,19 @@ impl<S: Clone + Default> Table<S> {
 
     /// Panics unless every client can be found and the order holds.
     #[cfg(any(test, loom))]
-    pub(crate) fn validate(&self) {
-        assert_eq!(self.iter().count(), self.live);
-        assert!(self.live <= self.most().max(self.live.min(LEAST)));
-        assert!(self.iter().is_sorted_by_key(|(hash, _, _)| hash));
+    pub(crate) fn validate(&self, places: &Places) {
+        assert_eq!(self.iter().count(), self.len());
+        assert!(self.len() <= self.most().max(index(self.live.min(LEAST))));
+        assert!(self.iter().is_sorted_by_key(|(key, _)| places.hash_of(key)));
         for (at, slot) in self
             .slots
             .iter()
             .enumerate()
             .filter(|(_, slot)| !slot.key.is_vacant())
         {
-            let hash = self.hash(slot.key);
-            assert_eq!(self.find(slot.key, hash), Found::At(at));
-            assert!(self.with_hash(hash).contains(&at));
+            let hash = places.hash_of(slot.key);
+            assert_eq!(self.find(places, slot.key, hash), Found::At(at));
+            assert!(self.with_hash(places, hash).contains(&at));
         }
         if let Some(last) = self.slots.last() {
             assert!(last.key.is_vacant());

@@ -27,9 +27,9 @@ fn bucket() -> Bucket<i64> {
     }
 }
 
-fn rules(idle_ns: u64) -> Arc<Rules<Bucket<i64>>> {
+pub(super) fn rules(idle_ns: u64, secrets: &Secrets) -> Arc<Rules<Bucket<i64>>> {
     let plans = Plans::new(bucket(), Box::default());
-    Arc::new(Rules::new(plans, Idle::After(idle_ns)))
+    Arc::new(Rules::new(plans, Idle::After(idle_ns), secrets.places()))
 }
 
 /// Names that one table cannot tell apart by their hashes, four pairs of them, found by trying: of
@@ -49,15 +49,15 @@ fn names_that_meet(secrets: &Secrets) -> Vec<(u64, u64)> {
 #[test]
 fn a_shard_holds_what_a_map_holds() {
     const IDLE_NS: u64 = 20;
-    let rules = rules(IDLE_NS);
     let secrets = Secrets::random(0);
+    let rules = rules(IDLE_NS, &secrets);
     let places = secrets.places();
     let pairs = names_that_meet(&secrets);
     for seed in 0..200 {
         let mut random = Random::new(seed);
         let mut names: Vec<u64> = (0..random.magnitude(200)).map(|n| n + 1_000_000).collect();
         names.extend(pairs.iter().flat_map(|pair| [pair.0, pair.1]));
-        let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone(), places);
+        let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone());
         let mut map: HashMap<u64, u64> = HashMap::new();
         let mut now = 0;
         for step in 0..400 {
@@ -123,10 +123,10 @@ fn a_shard_holds_what_a_map_holds() {
 /// One client's removal and return, over and over, leaves no trail of stale positions.
 #[test]
 fn removing_and_returning_does_not_pile_up() {
-    let rules = rules(1_000_000);
     let secrets = Secrets::random(0);
+    let rules = rules(1_000_000, &secrets);
     let places = secrets.places();
-    let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone(), places);
+    let mut clients: Clients<Bucket<i64>> = Clients::new(rules.clone());
     let add = |clients: &mut Clients<Bucket<i64>>, name: u64, now| {
         let key = secrets.key(&name);
         let hash = places.in_shard(places.hash(key));
