@@ -342,12 +342,18 @@ impl Pair {
         if !self.is_wide && !self.setup.fits(next, 63) {
             return same(changed, Err(ChangeError::NeedsMoreBits));
         }
-        same(changed, Ok(()))?;
         if tokens != testkit::Tokens::Reset && is_alike(&self.setup.config.algorithm, next) {
             // The limit that holds already: nobody is looked at.
             self.setup.config.algorithm = next.clone();
-            return Ok(());
+            return same(changed, Ok(()));
         }
+        let held = core::mem::replace(&mut self.setup.config.algorithm, next.clone());
+        if !self.setup.idles_by_default && !self.setup.idles() {
+            self.setup.config.algorithm = held;
+            let is_refused = matches!(changed, Err(ChangeError::Invalid(_)));
+            return same((is_refused, changed), (true, changed));
+        }
+        same(changed, Ok(()))?;
         self.setup.hold_to(next.clone());
         let idle_ns = self.setup.config.idle_ns;
         self.model.change(next.clone(), idle_ns, tokens, now_ns);
@@ -359,10 +365,6 @@ impl Pair {
         self.assert_bounded();
         let snapshot = self.limiter.snapshot();
         let restored = self.setup.builder(&self.clock).restore(&snapshot);
-        if !self.setup.builds() {
-            // A change may leave the idle time too short for the debt; a limiter is not built so.
-            return same(restored.is_err(), true);
-        }
         self.limiter = restored.map_err(|error| error.to_string())?;
         self.is_wide = self.setup.is_wide();
         same(self.limiter.len(), self.model.len())

@@ -169,8 +169,7 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
 
     /// How many tokens [`debit`](KeyedLimiter::debit) may leave a client owing; 0 by default. The
     /// default idle time then is that in which a bucket fills from there, so that nobody who owes
-    /// tokens is forgotten; a shorter one is refused here, but not if a change of the limit makes
-    /// it so.
+    /// tokens is forgotten; a shorter one is refused, here and where the limit is changed.
     pub fn largest_debt(self, tokens: u64) -> Self {
         Self {
             largest_debt: tokens,

@@ -41,14 +41,15 @@ impl<A: Algorithm> Shards<A> {
         let changed = changes
             .rules
             .changed((plan, limit), tokens, now, &changes.latest)?;
-        if let Some(rules) = changed.map(Arc::new) {
-            let latest = self.adopt(&rules, now);
-            rules.note_latest(&mut changes.latest, latest);
-            changes.rules = if rules.is_eager() {
-                self.bring_everybody(&rules, now)
-            } else {
-                rules
-            };
+        match changed {
+            Some(rules) if rules.is_eager() => changes.rules = self.convert(&rules, now),
+            Some(rules) => {
+                let rules = Arc::new(rules);
+                let latest = self.adopt(&rules, now);
+                rules.note_latest(&mut changes.latest, latest);
+                changes.rules = rules;
+            }
+            None => {}
         }
         Ok(())
     }
@@ -59,21 +60,12 @@ impl<A: Algorithm> Shards<A> {
         for shard in self.shards_from(0) {
             let mut clients = lock(shard.clients);
             clients.advance(now);
-            let forgotten = if rules.is_eager() {
-                clients.adopt_eagerly(rules.clone(), now)
-            } else {
-                0
-            };
             latest = latest.max(clients.adopt(rules.clone()));
-            self.publish(shard, &clients, forgotten);
+            self.publish(shard, &clients, 0);
         }
-        if let Some(overflow) = &self.overflow {
-            let mut clients = lock(&overflow.0);
-            clients.advance(now);
-            latest = latest.max(clients.adopt(rules.clone()));
-            // It never goes idle, and is one: so it is never under a limit that is forgotten.
-            clients.bring_all(now);
-        }
+        // The client that newcomers share never goes idle, and is one: it is brought over at once,
+        // so it is never under a limit that is forgotten.
+        self.convert_overflow(rules, rules, now);
         latest
     }
 
@@ -83,28 +75,31 @@ impl<A: Algorithm> Shards<A> {
         let mut changes = lock(&self.changes.0);
         let remembered = changes.rules.remembers();
         if remembered > 0 {
-            changes.rules = self.bring_everybody(&changes.rules, now);
+            changes.rules = self.convert(&changes.rules, now);
         }
         remembered
     }
 
-    /// Brings everybody over to limits that all shards have; returns the same limits with nothing
-    /// before them.
-    fn bring_everybody(&self, rules: &Rules<A>, now: u64) -> Arc<Rules<A>> {
-        let rules = Arc::new(rules.settled());
+    /// Brings everybody over to the limits that hold under `rules`; returns the same with nothing
+    /// before them, which all shards have from then on.
+    fn convert(&self, rules: &Rules<A>, now: u64) -> Arc<Rules<A>> {
+        let settled = Arc::new(rules.settled());
         for shard in self.shards_from(0) {
             let mut clients = lock(shard.clients);
             let now = clients.advance(now);
-            clients.bring_all(now);
-            clients.adopt(rules.clone());
-            self.publish(shard, &clients, 0);
+            let forgotten = clients.convert(rules, settled.clone(), now);
+            self.publish(shard, &clients, forgotten);
         }
+        self.convert_overflow(rules, &settled, now);
+        settled
+    }
+
+    /// The same for the bucket that newcomers share, if they do.
+    fn convert_overflow(&self, rules: &Rules<A>, next: &Arc<Rules<A>>, now: u64) {
         if let Some(overflow) = &self.overflow {
             let mut clients = lock(&overflow.0);
             let now = clients.advance(now);
-            clients.bring_all(now);
-            clients.adopt(rules.clone());
+            clients.convert(rules, next.clone(), now);
         }
-        rules
     }
 }

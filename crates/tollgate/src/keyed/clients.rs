@@ -179,7 +179,7 @@ impl<A: Algorithm> Clients<A> {
     pub(crate) fn adopt(&mut self, rules: Arc<Rules<A>>) -> u64 {
         let forgot = self.rules.idling().forgets();
         self.rules = rules;
-        if !forgot && self.rules.idling().forgets() && self.forgets {
+        if !forgot && self.rules.idling().forgets() {
             self.rebuild_expiry();
         }
         self.note_earliest();
@@ -268,37 +268,34 @@ impl<A: Algorithm> Clients<A> {
         state.is_some_and(|(tag, state)| !self.is_idle(tag, state, now))
     }
 
-    /// Forgets everybody who is due, and holds all others to other rules at once, so that their
-    /// positions are known. Returns how many were forgotten.
-    pub(crate) fn adopt_eagerly(&mut self, rules: Arc<Rules<A>>, now: u64) -> usize {
-        let forgotten = self.forget_due(now, usize::MAX);
-        self.rules = rules;
+    /// Brings everybody over to the limits that hold under `rules`, and holds them to `next`, which
+    /// are the same, with or without what came before. Clients who are idle stay so; where their
+    /// positions would be those of other limits they are forgotten. Returns how many were.
+    pub(crate) fn convert(&mut self, rules: &Rules<A>, next: Arc<Rules<A>>, now: u64) -> usize {
+        let forgotten = if next.is_eager() {
+            self.forget_due(now, usize::MAX)
+        } else {
+            0
+        };
         for at in 0..self.table.slots() {
-            if self.table.key(at).is_some()
-                && let Some((tag, state)) = self.table.tagged(at)
+            let is_somebody = self.table.key(at).is_some();
+            if let Some((tag, state)) = self.table.tagged(at)
+                && is_somebody
+                && !self.is_idle(tag, state, now)
             {
                 let plan = Rules::<A>::plan_of(tag);
-                let state = self.rules.brought(tag, state, plan, now);
-                self.table.retag(at, self.rules.tag(plan), state);
-            }
-        }
-        self.rebuild_expiry();
-        self.note_earliest();
-        forgotten
-    }
-
-    /// Writes everybody's state down under the present limits, but for clients who are idle, which
-    /// they stay.
-    pub(crate) fn bring_all(&mut self, now: u64) {
-        for at in 0..self.table.slots() {
-            let tag = self.table.key(at).map(Key::tag);
-            let own = |tag| self.rules.tag(Rules::<A>::plan_of(tag));
-            if tag.is_some_and(|tag| own(tag) != tag) && self.is_active(at, now) {
-                self.bring(at, None, now);
+                let state = rules.brought(tag, state, plan, now);
+                self.table.retag(at, rules.tag(plan), state);
             }
         }
         let last_attempts = self.table.iter().map(|(_, state)| A::last_attempt(state));
         self.latest_ban = last_attempts.max().unwrap_or(0);
+        self.rules = next;
+        if self.rules.is_eager() {
+            self.rebuild_expiry();
+        }
+        self.note_earliest();
+        forgotten
     }
 
     /// Writes a known client's state down under a plan's present limit, or its own plan's.
@@ -512,8 +509,11 @@ impl<A: Algorithm> Clients<A> {
         self.expiry.len() > bound
     }
 
-    /// Gives every client an entry at its own position.
+    /// Gives every client an entry at its own position, if they go idle.
     fn rebuild_expiry(&mut self) {
+        if !self.forgets {
+            return;
+        }
         let rules = &self.rules;
         let clients = self.table.iter();
         self.expiry.rebuild(clients.map(|(key, state)| {

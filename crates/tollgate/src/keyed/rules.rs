@@ -1,10 +1,12 @@
 //! The limits that a limiter's clients are held to: the one that holds now, a choice of others
 //! beside it, and those before them that some client may still be under.
 
+use core::time::Duration;
+
 use super::idling::Idling;
 use super::key::{Places, Tag};
 use crate::algorithm::Algorithm;
-use crate::{ChangeError, Tokens};
+use crate::{BuildError, ChangeError, Tokens};
 
 /// The changes that are remembered: with the limit that holds now, as many as a tag tells apart.
 pub(crate) const MOST_CHANGES: usize = 15;
@@ -74,6 +76,20 @@ impl Idle {
             Self::Never => None,
         }
     }
+
+    /// Whether nobody is forgotten who owes tokens, if anybody may.
+    fn spares_debts<A: Algorithm>(self, owes: bool, plans: &Plans<A>) -> Result<(), BuildError> {
+        let least = plans.settles_after();
+        if let Self::After(idle) = self
+            && owes
+            && least.is_none_or(|least| idle < least)
+        {
+            let idle = Duration::from_nanos(idle);
+            let least = least.map(Duration::from_nanos);
+            return Err(BuildError::IdleForgetsDebts { idle, least });
+        }
+        Ok(())
+    }
 }
 
 /// A generation that was replaced.
@@ -111,6 +127,8 @@ pub(crate) struct Rules<A> {
     /// Of states written down under the first plan of this generation.
     tag: Tag,
     idle: Idle,
+    /// Clients may come to owe tokens, and are not forgotten while they do.
+    owes: bool,
     idling: Idling,
     /// Replaced generations, the latest first. Each has a number of its own.
     past: Vec<Past<A>>,
@@ -129,15 +147,23 @@ fn untag(tag: Tag) -> (u8, u8) {
 }
 
 impl<A: Algorithm> Rules<A> {
-    pub(crate) fn new(plans: Plans<A>, idle: Idle, places: Places) -> Self {
-        Self {
+    /// `owes` says whether clients may come to owe tokens: then no idle time is shorter than that
+    /// in which they are settled.
+    pub(crate) fn new(
+        plans: Plans<A>,
+        (idle, owes): (Idle, bool),
+        places: Places,
+    ) -> Result<Self, BuildError> {
+        idle.spares_debts(owes, &plans)?;
+        Ok(Self {
             places,
             idling: Idling::new(idle.nanoseconds(&plans), idle == Idle::AsSettled),
             plans,
             tag: tag(0, 0),
             idle,
+            owes,
             past: Vec::new(),
-        }
+        })
     }
 
     #[inline]
@@ -238,6 +264,7 @@ impl<A: Algorithm> Rules<A> {
         }
         let at = at.max(self.idling.changed_at());
         let plans = self.plans.with(plan, limit);
+        self.idle.spares_debts(self.owes, &plans)?;
         let idling = self.idling.changed(self.idle.nanoseconds(&plans), at);
         let (current, _) = untag(self.tag);
         let replaced = Past {
@@ -260,6 +287,7 @@ impl<A: Algorithm> Rules<A> {
             plans,
             tag: tag(generation, 0),
             idle: self.idle,
+            owes: self.owes,
             idling,
             past,
         }))

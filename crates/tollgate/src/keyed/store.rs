@@ -1,7 +1,6 @@
 //! One face for every kind of store: which algorithm, and in how many bits.
 
 use core::fmt::Debug;
-use core::time::Duration;
 
 use super::batch::TOGETHER;
 use super::clients::{LongestHold, Outcome};
@@ -110,15 +109,7 @@ impl StorePlan {
         others: Box<[A]>,
     ) -> Result<Shards<A>, BuildError> {
         let plans = Plans::new(first, others);
-        if let (Idle::After(idle), true) = (self.idle, self.owes) {
-            let least = plans.settles_after();
-            if least.is_none_or(|least| idle < least) {
-                let idle = Duration::from_nanos(idle);
-                let least = least.map(Duration::from_nanos);
-                return Err(BuildError::IdleForgetsDebts { idle, least });
-            }
-        }
-        let rules = Rules::new(plans, self.idle, self.places);
+        let rules = Rules::new(plans, (self.idle, self.owes), self.places)?;
         Ok(Shards::new(rules, self))
     }
 }

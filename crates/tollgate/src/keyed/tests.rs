@@ -29,7 +29,7 @@ fn bucket() -> Bucket<i64> {
 
 pub(super) fn rules(idle_ns: u64, secrets: &Secrets) -> Arc<Rules<Bucket<i64>>> {
     let plans = Plans::new(bucket(), Box::default());
-    Arc::new(Rules::new(plans, Idle::After(idle_ns), secrets.places()))
+    Arc::new(Rules::new(plans, (Idle::After(idle_ns), false), secrets.places()).unwrap())
 }
 
 /// Names that one table cannot tell apart by their hashes, four pairs of them, found by trying: of

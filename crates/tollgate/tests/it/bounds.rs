@@ -1,15 +1,16 @@
 //! Which limits build, and which are refused with which words.
 
+use std::fmt::{Debug, Display};
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, BuildError, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock,
-    Quota, Rate, SlidingLog, SlidingWindowCounter, TokenBucket,
+    AnyLimit, Decision, FixedWindow, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Quota, Rate,
+    SlidingLog, SlidingWindowCounter, TokenBucket, Tokens,
 };
 
 use crate::harness::at;
 
-fn says(built: Result<impl std::fmt::Debug, BuildError>, wanted: &str) {
+fn says(built: Result<impl Debug, impl Debug + Display>, wanted: &str) {
     assert_eq!(built.unwrap_err().to_string(), wanted);
 }
 
@@ -326,9 +327,17 @@ fn an_idle_time_that_forgets_debts_is_refused() {
             .largest_debt(5)
             .idle(Duration::from_secs(idle))
     };
-    assert!(builder(15).build().is_ok());
+    let limiter = builder(15).build().unwrap();
     says(
         builder(14).build(),
         "idle is 14s; with this debt the least is 15s",
     );
+    // Nor does a change of the limit make it so.
+    says(
+        limiter.set_quota(Rate::per_second(1).burst(11), Tokens::Kept),
+        "idle is 15s; with this debt the least is 16s",
+    );
+    assert_eq!(limiter.burst(), 10, "nothing was changed");
+    let quota = Rate::per_second(2).burst(25);
+    assert_eq!(limiter.set_quota(quota, Tokens::Kept), Ok(()));
 }
