@@ -32,7 +32,7 @@ pub enum Tokens {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// A number of the new limit is out of bounds.
+    /// A number of the new limit is out of bounds, or the idle time would forget debts under it.
     Invalid(BuildError),
     /// As many earlier limits as are remembered still matter to some client.
     HistoryFull {

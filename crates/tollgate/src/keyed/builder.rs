@@ -53,8 +53,9 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     /// `Limited`, with a cost of at least 1), to the nanosecond.
     ///
     /// At least the time in which a bucket fills (for windows: by which no past call counts), and
-    /// forgetting changes no answer; that is the default. A shorter time is allowed, and hands a
-    /// client that stays away that long a fresh bucket early. More than 2^64 - 1 ns, which time
+    /// forgetting changes no answer; that is the default. A shorter time is allowed (but not with a
+    /// [`largest_debt`](Self::largest_debt)), and hands a client that stays away that long a fresh
+    /// bucket early. More than 2^64 - 1 ns, which time
     /// never reaches here, is never.
     ///
     /// ```
@@ -204,7 +205,8 @@ impl<L: Limit, C: Clock> KeyedLimiterBuilder<L, C> {
     ///
     /// # Errors
     ///
-    /// A number of the limit that is out of bounds, or a `max_clients` or idle time of zero.
+    /// A number of the limit that is out of bounds, a `max_clients` or idle time of zero, or an
+    /// idle time that would forget debts.
     ///
     /// ```
     /// use tollgate::{BuildError, KeyedLimiter, Rate};

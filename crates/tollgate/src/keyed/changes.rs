@@ -16,17 +16,17 @@ pub(super) struct Changes<A: Algorithm> {
 }
 
 impl<A: Algorithm> Shards<A> {
-    /// The rules as the first shard has them: not those behind the lock of changes, which is held
-    /// as long as a snapshot is written. Never ask under a shard's lock.
-    pub(crate) fn rules(&self) -> Option<Arc<Rules<A>>> {
-        self.all().next().map(|clients| lock(clients).share_rules())
+    /// Asks the rules as the first shard has them: not those behind the lock of changes, which is
+    /// held as long as a snapshot is written. Never ask under a shard's lock.
+    pub(crate) fn ask_rules<R>(&self, ask: impl FnOnce(&Rules<A>) -> R) -> Option<R> {
+        self.all().next().map(|clients| ask(lock(clients).rules()))
     }
 
     /// Holds clients of one plan to another limit from now on.
     ///
     /// Takes every shard's lock twice, and looks at no client (but where positions are known only
-    /// under the present limit): each is brought over when it is next seen. Calls that race with it
-    /// are judged by either limit.
+    /// under the present limit, or where nobody was forgotten before): each is brought over when it
+    /// is next seen. Calls that race with it are judged by either limit.
     pub(crate) fn change(
         &self,
         plan: u8,
@@ -35,7 +35,7 @@ impl<A: Algorithm> Shards<A> {
         now: u64,
     ) -> Result<(), ChangeError> {
         let mut changes = lock(&self.changes.0);
-        // Nobody's state is of a later time than the change.
+        // Not before any time that a shard has seen.
         let latest = self.all().map(|clients| lock(clients).advance(now));
         let now = latest.max().unwrap_or(now);
         let changed = changes

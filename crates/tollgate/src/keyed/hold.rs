@@ -42,12 +42,12 @@ impl<A: Algorithm> Party for Shards<A> {
     }
 
     fn make_room(&self, places: u64, now: u64) -> bool {
-        let Some(rules) = self.rules() else {
+        let Some(idling) = self.ask_rules(|rules| *rules.idling()) else {
             return false;
         };
-        let full = self.is_full_of_active(rules.idling(), places, now);
+        let full = self.is_full_of_active(&idling, places, now);
         if !full {
-            Self::make_room(self, rules.idling(), now);
+            Self::make_room(self, &idling, now);
         }
         !full
     }

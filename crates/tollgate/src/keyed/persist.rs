@@ -50,7 +50,7 @@ impl<A: Wire> Shards<A> {
         let (written_at, total) = (from.last_u64()?, from.last_u64()?);
         let back = written_at.saturating_sub(now);
         let at = written_at.saturating_sub(back);
-        let rules = self.rules().ok_or(RestoreError::Damaged)?;
+        let rules = lock(&self.changes.0).rules.clone();
         for (plan, before) in (0_u8..).zip(&plans) {
             before.may_become(rules.limit(plan), Tokens::Kept)?;
         }

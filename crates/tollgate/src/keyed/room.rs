@@ -113,8 +113,7 @@ impl<A: Algorithm> Shards<A> {
         let mut forgotten = 0_usize;
         let mut swept = false;
         // Anew each time: a change meanwhile may have put off what was due.
-        while let Some(rules) = self.rules() {
-            let idling = rules.idling();
+        while let Some(idling) = self.ask_rules(|rules| *rules.idling()) {
             if !idling.is_due(floor.position.load(Ordering::Acquire), now) {
                 break;
             }

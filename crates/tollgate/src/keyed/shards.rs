@@ -112,7 +112,7 @@ pub struct Shards<A: Algorithm> {
 impl<A: Algorithm> Shards<A> {
     /// As many shards as in the plan's places.
     pub(crate) fn new(rules: Rules<A>, plan: StorePlan) -> Self {
-        let (rules, places) = (Arc::new(rules), plan.places);
+        let (places, rules) = (*rules.places(), Arc::new(rules));
         let clients = || Apart(Mutex::new(Clients::new(rules.clone())));
         Self {
             number: unique(),
@@ -168,7 +168,7 @@ impl<A: Algorithm> Shards<A> {
         let at = match clients.find_under(who, plan) {
             Some((at, false)) => at,
             Some((at, true)) => {
-                clients.bring(at, Some(plan), now);
+                clients.bring(at, plan, now);
                 self.publish(shard, &clients, 0);
                 at
             }
@@ -209,10 +209,10 @@ impl<A: Algorithm> Shards<A> {
             }
         };
         let done = place.clients.act(place.at, place.now, act);
-        if place.kind == Kind::Newcomer {
-            self.settle_in(shard, &mut place.clients, place.at);
-        } else {
-            self.publish_change(shard, &place.clients, place.kind);
+        match place.kind {
+            Kind::Known => self.publish(shard, &place.clients, 0),
+            Kind::Newcomer => self.settle_in(shard, &mut place.clients, place.at),
+            Kind::Shared => {}
         }
         done
     }
@@ -331,13 +331,6 @@ impl<A: Algorithm> Shards<A> {
     fn settle_in(&self, shard: Shard<'_, A>, clients: &mut Clients<A>, at: usize) {
         clients.enqueue(at);
         self.publish(shard, clients, 0);
-    }
-
-    /// Publishes what changed for a client of that shard.
-    fn publish_change(&self, shard: Shard<'_, A>, clients: &Clients<A>, kind: Kind) {
-        if kind != Kind::Shared {
-            self.publish(shard, clients, 0);
-        }
     }
 
     /// Looks at a few due positions, whoever's call this is, so that forgetting is paid for in

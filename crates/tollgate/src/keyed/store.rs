@@ -153,7 +153,8 @@ impl<A: Wire> Store for Shards<A> {
     type Valid = A;
 
     fn burst(&self) -> u64 {
-        self.rules().map_or(0, |rules| rules.limit(0).burst())
+        self.ask_rules(|rules| rules.limit(0).burst())
+            .unwrap_or_default()
     }
 
     #[inline]

@@ -46,18 +46,20 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// [`Tokens::Reset`].
     ///
     /// However many clients there are, none is looked at (but by a limiter that
-    /// [forgets them as soon as they are settled](crate::KeyedLimiterBuilder::forget_settled),
-    /// which looks at all): each is brought over when it is next seen, as if that had happened at
-    /// the instant of the change. Calls that race with it are judged by either limit. For all of a
-    /// limiter's clients, also those of other plans, a change counts as an attempt: nobody goes
-    /// idle earlier than the idle time after it, but for clients who are forgotten as soon as they
-    /// are settled. The default idle time follows the limits.
+    /// [forgets them as soon as they are settled](crate::KeyedLimiterBuilder::forget_settled), or
+    /// that has never forgotten anybody and comes to, which look at all): each is brought over when
+    /// it is next seen, as if that had happened at the instant of the change. Calls that race with
+    /// it are judged by either limit. For all of a limiter's clients, also those of other plans, a
+    /// change counts as an attempt: nobody goes idle earlier than the idle time after it, but for
+    /// clients who are forgotten as soon as they are settled. The default idle time follows the
+    /// limits.
     ///
     /// # Errors
     ///
-    /// A number out of bounds, a limit that the clients' past cannot be told in terms of, or one
-    /// change too many: at most 15 are remembered at a time, each until everybody who has not been
-    /// seen since is idle, or [`settle`](Self::settle) is called. Nothing was changed then.
+    /// A number out of bounds, an idle time that would forget debts, a limit that the clients' past
+    /// cannot be told in terms of, or one change too many: at most 15 are remembered at a time,
+    /// each until everybody who has not been seen since is idle, or [`settle`](Self::settle) is
+    /// called. Nothing was changed then.
     ///
     /// # Panics
     ///

@@ -223,6 +223,26 @@ fn the_last_instant_ends() {
     }
 }
 
+/// Nor does the shared bucket, which is never forgotten.
+#[test]
+fn the_shared_bucket_is_kept_at_the_last_instant() {
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(5), 1)
+        .idle(SECOND)
+        .share_overflow()
+        .build()
+        .unwrap();
+    let last = Timestamp::MAX;
+    let before = Timestamp::from_nanos(last.as_nanos() - 2_000_000_000);
+    let allows = |name, now| {
+        let decision = limiter.try_acquire_at(name, 1, now);
+        decision.unwrap().is_allowed()
+    };
+    assert!(allows("alice", before));
+    assert!((0..5).all(|_| allows("bob", before)));
+    assert!(allows("alice", last));
+    assert!(!allows("bob", last));
+}
+
 /// The shared bucket follows every change, however many limits came and went.
 #[test]
 fn the_shared_bucket_follows_the_limit() {
