@@ -155,8 +155,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     #[inline]
     #[must_use = "a decision that is not looked at limits nobody"]
     pub fn allow<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let (key, now) = self.caller(key);
-        observe::allowed(self.store.allow(key, now))
+        let now = self.timeline.read();
+        observe::allowed(self.store.allow(self.secrets.key(key), now))
     }
 
     /// Takes `cost` tokens from the client's bucket if that many are there, else nothing. 0 looks:
@@ -177,8 +177,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     #[inline]
     pub fn try_acquire<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Decision {
-        let (key, now) = self.caller(key);
-        observe::answered(self.store.acquire(key, cost, now))
+        let now = self.timeline.read();
+        observe::answered(self.store.acquire(self.secrets.key(key), cost, now))
     }
 
     /// The same at a time that the caller brings, which every later one must not be below,
@@ -235,7 +235,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn try_acquire_as<K: Hash + ?Sized>(&self, key: &K, cost: u64, plan: Plan) -> Decision {
-        let (key, now) = self.caller(key);
+        let now = self.timeline.read();
+        let key = self.secrets.key(key);
         let decision = match plan.limit() {
             Ok(number) => self.store.charge(key, number, cost, now).0,
             Err(limitless) => limitless.answer(self.store.look(key, 0, now), cost),
@@ -299,8 +300,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     ///
     /// If a clock not known to be monotonic went back.
     pub fn ask<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Ask<'_> {
-        let (key, now) = self.caller(key);
-        Ask::new(self.store.party(), key, cost, now)
+        let now = self.timeline.read();
+        Ask::new(self.store.party(), self.secrets.key(key), cost, now)
     }
 
     /// The same at a time that the caller brings.
@@ -366,11 +367,11 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     #[must_use = "tokens taken and not used limit nobody else"]
     pub fn acquire_up_to<K: Hash + ?Sized>(&self, key: &K, most: u64) -> u64 {
-        let (key, now) = self.caller(key);
+        let now = self.timeline.read();
         if most == 0 {
             return 0;
         }
-        self.store.acquire_up_to(key, most, now)
+        self.store.acquire_up_to(self.secrets.key(key), most, now)
     }
 
     /// Takes `cost` tokens as [`try_acquire`](Self::try_acquire) does, in a way that they can be
@@ -397,7 +398,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn charge<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Result<Charge, Decision> {
-        let (key, now) = self.caller(key);
+        let now = self.timeline.read();
+        let key = self.secrets.key(key);
         let charge = self
             .issuer
             .charge(key, cost, self.store.charge(key, 0, cost, now));
@@ -460,8 +462,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn refund<K: Hash + ?Sized>(&self, key: &K, tokens: u64) {
-        let (key, now) = self.caller(key);
-        self.store.refund(key, tokens, None, now);
+        let now = self.timeline.read();
+        self.store.refund(self.secrets.key(key), tokens, None, now);
     }
 
     /// Takes `tokens` whether they are there or not, as far as the
@@ -473,7 +475,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     ///
     /// If a clock not known to be monotonic went back.
     pub fn debit<K: Hash + ?Sized>(&self, key: &K, tokens: u64) -> Debit {
-        let (key, now) = self.caller(key);
+        let (now, key) = (self.timeline.read(), self.secrets.key(key));
         if tokens == 0 {
             return Debit::new((0, self.store.look(key, 0, now)));
         }
@@ -512,8 +514,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     #[doc(alias = "block")]
     #[must_use = "a client that is new to a full table is not banned"]
     pub fn ban<K: Hash + ?Sized>(&self, key: &K, time: Duration) -> bool {
-        let (key, now) = self.caller(key);
-        self.store.ban(key, after(now, time), now)
+        let now = self.timeline.read();
+        self.store.ban(self.secrets.key(key), after(now, time), now)
     }
 
     /// Forgets a client, whose next call then starts with a full bucket. Returns whether it was
@@ -535,8 +537,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn remove<K: Hash + ?Sized>(&self, key: &K) -> bool {
-        let (key, now) = self.caller(key);
-        self.store.remove(key, now)
+        let now = self.timeline.read();
+        self.store.remove(self.secrets.key(key), now)
     }
 
     /// The same at a time that the caller brings.
@@ -563,13 +565,6 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     ) -> Result<bool, ClockWentBackwards> {
         let now = self.timeline.inject(now)?;
         Ok(self.store.remove(self.secrets.key(key), now))
-    }
-
-    /// Who calls, and when. The clock is read last: while it is, the memory that the key names is
-    /// under way (4 % of a call among 1,000 clients with names of 36 bytes).
-    #[inline]
-    fn caller<K: Hash + ?Sized>(&self, key: &K) -> (Key, u64) {
-        (self.secrets.key(key), self.timeline.read())
     }
 }
 
