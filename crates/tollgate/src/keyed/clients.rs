@@ -590,6 +590,17 @@ impl<A: Algorithm> Clients<A> {
         self.table.most()
     }
 
+    /// The same of a shard that takes in so many clients, one after the other.
+    pub(crate) fn memory_bytes_for(rules: &Rules<A>, clients: usize) -> usize {
+        let (table, most) = Table::<A::State>::grown_for(clients);
+        let queue = if rules.idling().forgets() {
+            Expiry::bytes_for(most)
+        } else {
+            0
+        };
+        table.saturating_add(queue)
+    }
+
     /// Bytes on the heap, but for what states hold on it themselves.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.table

@@ -95,7 +95,12 @@ impl Expiry {
 
     /// Bytes on the heap.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.entries.capacity().saturating_mul(size_of::<Entry>())
+        Self::bytes_for(self.entries.capacity())
+    }
+
+    /// The bytes of so many entries.
+    pub(crate) fn bytes_for(entries: usize) -> usize {
+        entries.saturating_mul(size_of::<Entry>())
     }
 
     /// Every position and hash, in no order.

@@ -475,13 +475,24 @@ impl<A: Algorithm> Shards<A> {
 
     /// Bytes on the heap, but for what states hold on it themselves.
     pub(crate) fn memory_bytes(&self) -> usize {
-        let shard = size_of::<Apart<Mutex<Clients<A>>>>().saturating_add(size_of::<AtomicU64>());
-        let shards = self.clients.len().saturating_mul(shard);
         let held = |clients: &Mutex<Clients<A>>| lock(clients).memory_bytes();
-        self.all()
-            .chain(self.overflow())
-            .map(held)
-            .fold(shards, usize::saturating_add)
+        let all = self.all().chain(self.overflow()).map(held);
+        all.fold(self.bytes_of_none(), usize::saturating_add)
+    }
+
+    /// The same with so many clients, spread evenly, none of which was ever forgotten.
+    pub(crate) fn memory_bytes_for(&self, clients: usize) -> usize {
+        let shards = self.clients.len();
+        let own = clients.div_ceil(shards.max(1));
+        let held = self.ask_rules(|rules| Clients::memory_bytes_for(rules, own));
+        let held = held.unwrap_or_default().saturating_mul(shards);
+        self.bytes_of_none().saturating_add(held)
+    }
+
+    /// Without a client.
+    fn bytes_of_none(&self) -> usize {
+        let shard = size_of::<Apart<Mutex<Clients<A>>>>().saturating_add(size_of::<AtomicU64>());
+        self.clients.len().saturating_mul(shard)
     }
 
     /// Panics unless everything that holds whenever no call is under way does hold.

@@ -97,6 +97,8 @@ pub trait Store: Debug + Send + Sync {
     fn capacity(&self) -> usize;
     /// Bytes on the heap.
     fn memory_bytes(&self) -> usize;
+    /// The same with so many clients.
+    fn memory_bytes_for(&self, clients: usize) -> usize;
     /// Panics unless the store is in order.
     #[cfg(any(test, loom))]
     fn validate(&self);
@@ -279,6 +281,10 @@ impl<A: Wire> Store for Shards<A> {
         Self::memory_bytes(self)
     }
 
+    fn memory_bytes_for(&self, clients: usize) -> usize {
+        Self::memory_bytes_for(self, clients)
+    }
+
     #[cfg(any(test, loom))]
     fn validate(&self) {
         Self::validate(self);
@@ -407,6 +413,10 @@ macro_rules! delegate {
 
             fn memory_bytes(&self) -> usize {
                 match self { $(Self::$variant(store) => store.memory_bytes()),+ }
+            }
+
+            fn memory_bytes_for(&self, clients: usize) -> usize {
+                match self { $(Self::$variant(store) => store.memory_bytes_for(clients)),+ }
             }
 
             #[cfg(any(test, loom))]

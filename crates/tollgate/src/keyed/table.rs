@@ -38,6 +38,22 @@ fn index(slots: u32) -> usize {
     usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
+/// Of so many homes, those that are used before there are more: seven eighths.
+fn most(capacity: u32) -> usize {
+    index(capacity.saturating_sub(capacity >> 3))
+}
+
+/// The homes that come next.
+fn grown(capacity: u32) -> u32 {
+    capacity.saturating_add(capacity >> 2).max(LEAST)
+}
+
+/// The slots behind so many homes. Runs are short at seven eighths full; what does not fit behind
+/// the last home makes a table longer where it is made anew, and larger in `insert`.
+fn spare(capacity: u32) -> u32 {
+    LEAST.saturating_add(capacity >> 6)
+}
+
 /// Where a client is, or would have to be put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
@@ -62,7 +78,23 @@ impl<S: Clone + Default> Table<S> {
 
     /// The most clients that are held before the table grows: seven eighths of the capacity.
     pub(crate) fn most(&self) -> usize {
-        index(self.capacity.saturating_sub(self.capacity >> 3))
+        most(self.capacity)
+    }
+
+    /// The bytes of a table that grew until it holds so many, and how many it holds then.
+    pub(crate) fn grown_for(clients: usize) -> (usize, usize) {
+        let mut capacity = LEAST;
+        while most(capacity) < clients && capacity < u32::MAX {
+            capacity = grown(capacity);
+        }
+        if clients == 0 {
+            return (0, 0);
+        }
+        let slots = capacity.saturating_add(spare(capacity));
+        (
+            index(slots).saturating_mul(size_of::<Slot<S>>()),
+            most(capacity),
+        )
     }
 
     #[inline]
@@ -146,8 +178,7 @@ impl<S: Clone + Default> Table<S> {
         let mut place = self.place(places, key, hash).filter(|_| !self.is_full());
         let grows = place.is_none();
         if grows {
-            let quarter = self.capacity >> 2;
-            self.rebuild(places, self.capacity.saturating_add(quarter).max(LEAST));
+            self.rebuild(places, grown(self.capacity));
             // Once is enough: a table made anew has two vacant slots behind its last run.
             place = self.place(places, key, hash);
         }
@@ -223,10 +254,7 @@ impl<S: Clone + Default> Table<S> {
         if capacity == 0 {
             return;
         }
-        // Runs are short at seven eighths full; what does not fit behind the last home makes the
-        // table longer here, and larger in `insert`.
-        let spare = LEAST.saturating_add(capacity >> 6);
-        let least = index(capacity.saturating_add(spare));
+        let least = index(capacity.saturating_add(spare(capacity)));
         let mut slots = Vec::with_capacity(least);
         let vacant = Slot {
             key: Key::VACANT,

@@ -294,6 +294,23 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         self.store.memory_bytes()
     }
 
+    /// What [`memory_bytes`](Self::memory_bytes) comes to with so many clients, if they are spread
+    /// evenly: for sizing, with `max_clients`. Shards differ by what chance makes of them, and a
+    /// table now and then grows a client or two early.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_second(5).burst(10), 1_000_000)?;
+    /// let most = limiter.memory_bytes_for(1_000_000);
+    /// assert!((60_000_000..75_000_000).contains(&most));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn memory_bytes_for(&self, clients: usize) -> usize {
+        self.store.memory_bytes_for(clients)
+    }
+
     /// The most work that any call has done under one lock so far. But for
     /// [`settle`](Self::settle), changes of the limit and calls to
     /// [`acquire_all`](crate::acquire_all) with many newcomers, at most 64 positions are looked at

@@ -300,21 +300,27 @@ fn memory_is_what_the_formula_says() {
             .build()
             .unwrap();
         assert_eq!(limiter.memory_bytes(), 264);
-        let mut homes = 8;
+        let (mut homes, mut due_homes) = (8, 8);
+        let most = |homes: usize| homes - homes / 8;
+        let bytes = |homes| 264 + (homes + 8 + homes / 64) * (16 + state) + 12 * most(homes);
         for clients in 1..=4_095_usize {
             assert!(limiter.try_acquire(&clients, 1).is_allowed());
-            let most = |homes: usize| homes - homes / 8;
-            if clients > most(homes) {
-                homes += homes / 4;
+            if clients > most(due_homes) {
+                due_homes += due_homes / 4;
             }
+            homes = homes.max(due_homes);
             // A table in which the last clients stand too close together grows a step earlier.
             while limiter.capacity() > most(homes) {
                 homes += homes / 4;
             }
             assert_eq!(limiter.capacity(), most(homes), "{clients}");
             assert!(most(homes) < 2 * clients + 8, "{clients}");
-            let bytes = (homes + 8 + homes / 64) * (16 + state) + 12 * most(homes);
-            assert_eq!(limiter.memory_bytes(), 264 + bytes, "{clients}");
+            assert_eq!(limiter.memory_bytes(), bytes(homes), "{clients}");
+            assert_eq!(
+                limiter.memory_bytes_for(clients),
+                bytes(due_homes),
+                "{clients}"
+            );
         }
     }
 }
