@@ -2,6 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::check::CheckArgs;
 use crate::replay::ReplayArgs;
 use crate::trace::TraceArgs;
 
@@ -25,6 +26,8 @@ pub struct Cli {
 #[derive(Clone, Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
+    /// Validates a policy file and says what comes of it
+    Check(CheckArgs),
     /// Shows whom a limit would have hit: replays access logs through the limiter
     Replay(ReplayArgs),
     /// Runs call traces through the limiter and prints its answers, or checks them
@@ -33,6 +36,7 @@ pub enum Command {
 
 const AFTER_HELP: &str = "\
 Examples:
+    tollgate check limits.toml
     tollgate replay access.log --rate 5/s --burst 10
     tollgate trace --check traces/
 

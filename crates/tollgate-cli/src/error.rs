@@ -22,6 +22,15 @@ pub enum Error {
     },
     /// `--rate` and `--burst` together are beyond what a limiter represents exactly.
     Quota(BuildError),
+    /// The value of another option is none.
+    Option {
+        /// The option.
+        option: &'static str,
+        /// As given.
+        value: String,
+        /// What it should be.
+        wanted: &'static str,
+    },
     /// Standard input can be read only once.
     StdinTwice,
     /// An input that cannot be opened or read to its end.
@@ -30,6 +39,11 @@ pub enum Error {
         name: String,
         /// What the system or the decoder says.
         source: io::Error,
+    },
+    /// A file of text that is none.
+    NotText {
+        /// The file.
+        name: String,
     },
     /// Logs without one record.
     NoRecord {
@@ -56,8 +70,13 @@ impl Error {
     #[must_use]
     pub const fn exit_code(&self) -> u8 {
         match self {
-            Self::Rate(_) | Self::Burst { .. } | Self::Quota(_) | Self::StdinTwice => 2,
+            Self::Rate(_)
+            | Self::Burst { .. }
+            | Self::Quota(_)
+            | Self::Option { .. }
+            | Self::StdinTwice => 2,
             Self::Input { .. }
+            | Self::NotText { .. }
             | Self::NoRecord { .. }
             | Self::Clock(_)
             | Self::Trace { .. }
@@ -119,8 +138,14 @@ impl fmt::Display for Error {
                 u64::MAX
             ),
             Self::Quota(_) => f.write_str("--rate, --burst"),
+            Self::Option {
+                option,
+                value,
+                wanted,
+            } => write!(f, "{option}: {value:?} is not {wanted}"),
             Self::StdinTwice => f.write_str("-: standard input can be read only once"),
             Self::Input { name, .. } | Self::Trace { name, .. } => f.write_str(name),
+            Self::NotText { name } => write!(f, "{name}: is not UTF-8"),
             Self::NoRecord { names, lines: 0 } => write!(f, "{names}: empty, nothing to replay"),
             Self::NoRecord { names, lines } => write!(
                 f,
@@ -140,7 +165,11 @@ impl StdError for Error {
             Self::Input { source, .. } | Self::Output(source) => Some(source),
             Self::Clock(source) => Some(source),
             Self::Trace { source, .. } => Some(&**source),
-            Self::Burst { .. } | Self::StdinTwice | Self::NoRecord { .. } => None,
+            Self::Burst { .. }
+            | Self::Option { .. }
+            | Self::StdinTwice
+            | Self::NotText { .. }
+            | Self::NoRecord { .. } => None,
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The command `tollgate`: run traces, replay access logs.
+//! The command `tollgate`: check policy files, run traces, replay access logs.
 //!
 //! A library so that tests and fuzzers reach the parsers; it promises nothing to other programs.
 //! Everything that decides is the library [`tollgate`]'s.
 
 pub mod args;
+pub mod check;
 pub mod error;
 pub mod json;
 pub mod replay;
@@ -42,6 +43,7 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn run(cli: &Cli, notes: &mut io::Stderr) -> Result<ExitCode, Error> {
     let mut output = Output::new(io::BufWriter::new(io::stdout().lock()));
     let passed = match &cli.command {
+        Command::Check(args) => check::run(args, Paint::for_stdout(), &mut output, notes),
         Command::Replay(args) => {
             replay::run(args, Paint::for_stdout(), &mut output, notes).map(|()| true)
         }

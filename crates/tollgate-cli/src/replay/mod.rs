@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::ProgressBar;
 use tollgate::{Quota, Rate};
+use tollgate_policy::rule::default_burst;
 
 use crate::error::Error;
 use crate::terminal::{Paint, one_line};
@@ -133,28 +134,6 @@ fn quota(args: &ReplayArgs) -> Result<Quota, Error> {
         }
     };
     Ok(rate.burst(burst))
-}
-
-/// The rate's tokens where the text has whole ones; where it has a fraction, those of the fraction
-/// in lowest terms. A fraction is kept as tenths, hundredths and so on in as many periods, and how
-/// it was spelt is not to decide how much a client may save up.
-fn default_burst(rate: Rate, text: &str) -> u64 {
-    // One token in the period as it was written, to see how many of them the rate is kept in.
-    let period = text.split_once('/').map_or("", |(_, period)| period);
-    let written: Option<Rate> = format!("1/{period}").parse().ok();
-    let periods = written.and_then(|one| {
-        let period_ns = rate.period().as_nanos();
-        period_ns.checked_div(one.period().as_nanos())
-    });
-    let (mut a, mut b) = (u128::from(rate.tokens()), periods.unwrap_or(1));
-    // Euclid's algorithm: at most 185 steps for numbers of 128 bits.
-    while b != 0 {
-        (a, b) = (b, a.checked_rem(b).unwrap_or(0));
-    }
-    let lowest = u128::from(rate.tokens()).checked_div(a);
-    lowest
-        .and_then(|tokens| u64::try_from(tokens).ok())
-        .unwrap_or(rate.tokens())
 }
 
 fn read(inputs: &[Input], bar: &ProgressBar, notes: &mut dyn Write) -> Result<Log, Error> {

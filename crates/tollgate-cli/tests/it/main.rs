@@ -1,6 +1,8 @@
 //! The built command, run as users run it, and the parsers beneath it.
 
 #[cfg(test)]
+mod check;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod line;

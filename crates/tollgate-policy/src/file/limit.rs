@@ -1,0 +1,172 @@
+//! One limit of a policy file.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::de::{DeTable, DeValue};
+
+use super::fields::{self, At, Fields};
+use super::rule::RuleFields;
+use super::{Errors, each};
+use crate::key::{Key, Part};
+use crate::limit::{Cost, Idle, Limit, MAX_CLIENTS, MissingKey, Requests, WhenFull};
+use crate::pattern::Pattern;
+use crate::rule::Rule;
+
+fn requests(table: &DeTable<'_>, errors: &mut Errors<'_>) -> Option<Requests> {
+    let mut fields = Fields::new(table, errors);
+    let paths = fields.texts("path", "a path or a list of them, as in \"/api/**\"");
+    let methods = fields.texts("method", "a method or a list of them, as in \"GET\"");
+    fields.finish();
+    let at = paths.as_ref().and_then(|paths| paths.first());
+    let at = at.map_or(0..0, |(at, _)| at.clone());
+    let paths = each(errors, paths.unwrap_or_default(), |text| {
+        let pattern = text.parse::<Pattern>();
+        pattern.map_err(|error| format!("{text:?}: {error}"))
+    });
+    let methods = each(errors, methods.unwrap_or_default(), |text| {
+        let is_method = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+        is_method
+            .then_some(text)
+            .ok_or(format!("{text:?} is no method"))
+    });
+    let requests = Requests::all().methods(methods?);
+    errors.take(&at, requests.paths(paths?))
+}
+
+pub(super) fn limit(
+    at: &Range<usize>,
+    table: &DeTable<'_>,
+    errors: &mut Errors<'_>,
+) -> Option<Limit> {
+    let mut fields = Fields::new(table, errors);
+    let name = fields.text("name", "what the limit is called");
+    let key = fields.texts(
+        "key",
+        "a part or a list of parts, as in [\"ip\"]; [] is one bucket for all",
+    );
+    fields.need("name", at, "a limit needs a name");
+    fields.need(
+        "key",
+        at,
+        "a limit needs a key, as in key = [\"ip\"]; key = [] is one bucket for all",
+    );
+    let rule = RuleFields::read(&mut fields, at);
+    let matched = fields.table("match");
+    let except = fields.table("except");
+    let max_clients = fields.whole("max_clients", "a number of clients, from 1");
+    let idle = fields.text("idle", "a length of time or \"never\"");
+    let when_full = fields.choice("when_full", &WHEN_FULL);
+    let missing_key = fields.choice("missing_key", &MISSING_KEY);
+    let cost = fields.get("cost");
+    let is_shadow = fields.boolean("shadow");
+    let max_delay = fields.duration("max_delay");
+    fields.finish();
+
+    let rule = rule.and_then(|rule| rule.rule(errors));
+    let key = key.and_then(|parts| key_of(parts, at, errors));
+    let matched = matched.map_or(Some(Requests::all()), |table| requests(table, errors));
+    let except = except.map_or(Some(None), |table| requests(table, errors).map(Some));
+    let idle = idle_of(idle, when_full.as_ref().map(|(_, when)| *when), errors);
+    let cost = cost_of(cost, errors);
+    let clients = max_clients.map_or(Some(MAX_CLIENTS), |(at, clients)| {
+        let clients = usize::try_from(clients).ok().filter(|clients| *clients > 0);
+        errors.take(&at, clients.ok_or("max_clients is 1 at least"))
+    });
+    if let (Some((at, _)), Some(rule)) = (&max_delay, rule)
+        && !matches!(rule, Rule::LeakyBucket(_))
+    {
+        let algorithm = rule.algorithm();
+        errors.add(
+            at,
+            format!("max_delay goes with a leaky-bucket; this is a {algorithm}"),
+        );
+    }
+    let (name_at, name) = name?;
+    let mut limit = errors
+        .take(&name_at, Limit::new(name, rule?))?
+        .for_requests(matched?)
+        .with_key(key?)
+        .with_max_clients(clients?)
+        .with_idle(idle?)
+        .with_cost(cost?)
+        .with_shadow(is_shadow.unwrap_or(false))
+        .with_when_full(when_full.map_or_else(WhenFull::default, |(_, when)| when))
+        .with_missing_key(missing_key.map_or_else(MissingKey::default, |(_, missing)| missing))
+        .with_max_delay(max_delay.map_or(Duration::ZERO, |(_, delay)| delay));
+    if let Some(except) = except? {
+        limit = limit.except(except);
+    }
+    Some(limit)
+}
+
+const WHEN_FULL: [(&str, WhenFull); 3] = [
+    ("refuse", WhenFull::Refuse),
+    ("forget-settled", WhenFull::ForgetSettled),
+    ("share", WhenFull::Share),
+];
+
+const MISSING_KEY: [(&str, MissingKey); 3] = [
+    ("share", MissingKey::Share),
+    ("refuse", MissingKey::Refuse),
+    ("pass", MissingKey::Pass),
+];
+
+fn key_of(parts: Vec<At<&str>>, at: &Range<usize>, errors: &mut Errors<'_>) -> Option<Key> {
+    let at = parts
+        .first()
+        .map_or_else(|| at.clone(), |(at, _)| at.clone());
+    let parts = each(errors, parts, |text| {
+        let part = text.parse::<Part>();
+        part.map_err(|error| format!("{text:?}: {error}"))
+    })?;
+    errors.take(&at, Key::of_parts(parts))
+}
+
+fn idle_of(
+    idle: Option<At<&str>>,
+    when_full: Option<WhenFull>,
+    errors: &mut Errors<'_>,
+) -> Option<Idle> {
+    let Some((at, text)) = idle else {
+        return Some(Idle::Full);
+    };
+    if when_full == Some(WhenFull::ForgetSettled) {
+        errors.add(
+            &at,
+            "idle does not go with when_full = \"forget-settled\", which says when",
+        );
+        return None;
+    }
+    let idle = match text {
+        "never" => Some(Idle::Never),
+        _ => fields::duration(text)
+            .filter(|idle| !idle.is_zero())
+            .map(Idle::After),
+    };
+    let wrong =
+        || format!("idle is {text:?}; it is a length of time above 0, as in \"10m\", or \"never\"");
+    errors.take(&at, idle.ok_or_else(wrong))
+}
+
+fn cost_of(cost: Option<At<&DeValue<'_>>>, errors: &mut Errors<'_>) -> Option<Cost> {
+    let Some((at, value)) = cost else {
+        return Some(Cost::default());
+    };
+    let header = value.as_str().and_then(|text| text.strip_prefix("header:"));
+    match (fields::whole(value), header) {
+        (Some(tokens), _) if tokens > 0 => return Some(Cost::Fixed(tokens)),
+        (_, Some(name)) => {
+            let name = name.to_ascii_lowercase();
+            return errors
+                .take(&at, Key::header(&name))
+                .map(|_| Cost::Header(name));
+        }
+        _ => {}
+    }
+    errors.add(
+        &at,
+        "cost is a whole number from 1, or a header, as in \"header:x-cost\"",
+    );
+    None
+}

@@ -1,0 +1,33 @@
+//! Which limits hold for a request, whose bucket it takes from, and what it costs.
+//!
+//! A [`Policy`] is some [`Limit`]s, each for some requests, with a [`Key`] that tells its clients
+//! apart. It is made in code, or read from a policy file (feature `file`). It knows no sockets, no
+//! HTTP types and no clock: whoever brings a [`Request`] is told what that asks
+//! of each limit ([`Policy::calls`]), and asks it.
+//!
+//! What a client sends does not choose its bucket, but by the parts of the key:
+//!
+//! * **Addresses** are the socket's peer, or what a listed proxy says ([`proxies`]), as networks
+//!   ([`address`]).
+//! * **Paths** are matched however they are spelled ([`path`]).
+//! * **Keys** are typed and length-prefixed: no two lists of values are one ([`key::Client`]). What
+//!   is sent twice with two values is nobody's.
+
+pub mod address;
+#[cfg(feature = "file")]
+pub mod file;
+mod hops;
+pub mod key;
+pub mod limit;
+pub mod path;
+pub mod pattern;
+pub mod policy;
+pub mod proxies;
+pub mod request;
+pub mod rule;
+
+pub use key::Key;
+pub use limit::{Cost, Idle, Limit, MissingKey, OnError, Requests, WhenFull};
+pub use policy::{Answer, Call, Policy};
+pub use request::Request;
+pub use rule::Rule;

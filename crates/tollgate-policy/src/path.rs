@@ -1,0 +1,182 @@
+//! Which path a request is for, however it is spelled.
+//!
+//! Services read odd paths in different ways: some decode `%2F` before they split a path into
+//! segments and some after, some resolve `..` and some hand it to the handler, some cut `;...` off.
+//! No single form is what all of them see. So a path has up to four *readings*, and a limit holds
+//! for it if it does for any of them: an odd spelling then only meets more limits. A bucket of its
+//! own takes one form, the most thoroughly undone, so no spelling of a path has another bucket.
+//!
+//! | | segments end at `/` | and at a decoded `/` or `\`, `;...` cut off |
+//! |---|---|---|
+//! | `.` and `..` kept | first | second |
+//! | resolved | third | fourth, and the bucket's |
+//!
+//! In all of them `%XX` is decoded once, empty segments (`//`, a last `/`) are none, and neither
+//! query nor fragment is part of a path. A path without any of this has one reading, and costs one
+//! pass.
+
+use std::borrow::Cow;
+
+/// The path of a request.
+#[derive(Clone, Debug)]
+pub struct Path<'t> {
+    /// The readings, apart from each other; the last is that of the bucket.
+    readings: Vec<Vec<Cow<'t, [u8]>>>,
+}
+
+impl<'t> Path<'t> {
+    /// The path of a request's target as it was sent: `/a?b`, or `http://host/a?b` to a proxy.
+    /// `None` for `*`, and for what names no path at all, as of a `CONNECT`.
+    ///
+    /// With `ignores_case`, ASCII letters are all small.
+    ///
+    /// ```
+    /// use tollgate_policy::path::Path;
+    ///
+    /// let written = |target: &str| Path::new(target.as_bytes(), false).unwrap().to_string();
+    /// for target in ["/login", "/login/", "//login", "/%6Cogin?x=1", "/./login", "/a/../login"] {
+    ///     assert_eq!(written(target), "/login");
+    /// }
+    /// assert_eq!(written("http://example.com"), "/");
+    /// assert!(Path::new(b"*", false).is_none());
+    /// ```
+    #[must_use]
+    pub fn new(target: &'t [u8], ignores_case: bool) -> Option<Self> {
+        let path = path_of(target)?;
+        let raw = || {
+            path.split(|byte| *byte == b'/')
+                .filter(|segment| !segment.is_empty())
+        };
+        let small = |segment: Cow<'t, [u8]>| match segment {
+            segment if !ignores_case || !segment.iter().any(u8::is_ascii_uppercase) => segment,
+            segment => Cow::Owned(segment.to_ascii_lowercase()),
+        };
+        let strict: Vec<_> = raw().map(|segment| small(decoded(segment))).collect();
+        let is_odd = |byte: &u8| matches!(byte, b'%' | b';' | b'\\');
+        let lenient = path.iter().any(is_odd).then(|| {
+            let before = |segment: &'t [u8]| segment.split(|byte| *byte == b';').next();
+            let cut = raw().filter_map(before).map(decoded);
+            cut.flat_map(split).map(small).collect()
+        });
+        let mut readings = Vec::with_capacity(1);
+        for reading in [Some(strict), lenient].into_iter().flatten() {
+            let resolved = resolved(&reading);
+            for reading in [Some(reading), resolved].into_iter().flatten() {
+                // The bucket's has to be the last.
+                readings.retain(|other| *other != reading);
+                readings.push(reading);
+            }
+        }
+        Some(Self { readings })
+    }
+
+    /// Each reading, as segments without slashes.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &[Cow<'t, [u8]>]> {
+        self.readings.iter().map(Vec::as_slice)
+    }
+
+    /// The path that tells buckets apart.
+    #[must_use]
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        bytes
+    }
+
+    /// Adds the path that tells buckets apart, each segment behind a slash; `/` if there is none.
+    pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+        let segments = self.readings.last().map_or(&[][..], Vec::as_slice);
+        for segment in segments {
+            to.push(b'/');
+            to.extend_from_slice(segment);
+        }
+        if segments.is_empty() {
+            to.push(b'/');
+        }
+    }
+}
+
+impl std::fmt::Display for Path<'_> {
+    /// As it tells buckets apart; bytes that are no UTF-8 are replaced.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.bytes()))
+    }
+}
+
+/// What of a target is its path.
+fn path_of(target: &[u8]) -> Option<&[u8]> {
+    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#'));
+    let before = target.get(..end.unwrap_or(target.len())).unwrap_or(target);
+    match before {
+        b"*" => None,
+        [b'/', ..] => Some(before),
+        _ => {
+            let scheme = before.windows(3).position(|part| part == b"://")?;
+            let is_scheme = before.iter().take(scheme).all(u8::is_ascii_alphanumeric);
+            let behind = before.get(scheme.saturating_add(3)..)?;
+            let authority = behind.iter().position(|byte| *byte == b'/');
+            (is_scheme && scheme > 0)
+                .then(|| authority.and_then(|at| behind.get(at..)).unwrap_or(b"/"))
+        }
+    }
+}
+
+/// A part of a target with each `%XX` as its byte; what is no such thing stays. Once: what comes of
+/// it is not decoded again.
+pub(crate) fn decoded(part: &[u8]) -> Cow<'_, [u8]> {
+    if !part.contains(&b'%') {
+        return Cow::Borrowed(part);
+    }
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part;
+    while let Some((first, behind)) = rest.split_first() {
+        let escaped = match rest {
+            [b'%', high, low, behind @ ..] => hexadecimal(*high)
+                .zip(hexadecimal(*low))
+                .map(|(high, low)| ((high << 4) | low, behind)),
+            _ => None,
+        };
+        let (byte, behind) = escaped.unwrap_or((*first, behind));
+        bytes.push(byte);
+        rest = behind;
+    }
+    Cow::Owned(bytes)
+}
+
+fn hexadecimal(digit: u8) -> Option<u8> {
+    let digit = char::from(digit).to_digit(16)?;
+    u8::try_from(digit).ok()
+}
+
+/// The segments that a decoded one falls into.
+fn split(segment: Cow<'_, [u8]>) -> impl Iterator<Item = Cow<'_, [u8]>> {
+    let is_end = |byte: &u8| matches!(byte, b'/' | b'\\');
+    let whole = !segment.iter().any(is_end);
+    let mut parts: Vec<Cow<'_, [u8]>> = Vec::new();
+    if whole {
+        parts.push(segment);
+    } else {
+        let owned = segment.split(is_end).map(|part| Cow::Owned(part.to_vec()));
+        parts.extend(owned);
+    }
+    parts.into_iter().filter(|part| !part.is_empty())
+}
+
+/// Without `.`, and without `..` and the segment before each; `None` if none of them is there.
+fn resolved<'t>(segments: &[Cow<'t, [u8]>]) -> Option<Vec<Cow<'t, [u8]>>> {
+    let is_dots = |segment: &Cow<'t, [u8]>| matches!(&**segment, b"." | b"..");
+    if !segments.iter().any(is_dots) {
+        return None;
+    }
+    let mut kept: Vec<Cow<'t, [u8]>> = Vec::new();
+    for segment in segments {
+        match &**segment {
+            b"." => {}
+            b".." => {
+                kept.pop();
+            }
+            _ => kept.push(segment.clone()),
+        }
+    }
+    Some(kept)
+}

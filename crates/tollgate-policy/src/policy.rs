@@ -1,0 +1,371 @@
+//! All limits of a service, and how its clients are told.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use crate::address::Prefixes;
+use crate::key::{Client, Part, Value};
+use crate::limit::{Cost, Limit, MissingKey};
+use crate::path::Path;
+use crate::proxies::{Origin, Proxies};
+use crate::request::Request;
+
+/// The most limits of a policy: all of them may be asked at once.
+pub const MOST_LIMITS: usize = 64;
+/// The most different parts that all keys of a policy are made of. A request is looked through once
+/// for each.
+pub const MOST_INPUTS: usize = 64;
+
+/// Some limits, and how clients are told.
+///
+/// ```
+/// use tollgate::Rate;
+/// use tollgate_policy::{Limit, Policy, Rule};
+///
+/// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
+/// let policy = Policy::new(vec![Limit::new("per-address", rule)?])?;
+/// let twice = vec![Limit::new("a", rule)?, Limit::new("a", rule)?];
+/// assert_eq!(Policy::new(twice).unwrap_err().to_string(), "two limits are called \"a\"");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Policy {
+    limits: Vec<Limit>,
+    proxies: Proxies,
+    prefixes: Prefixes,
+    ignores_case: bool,
+}
+
+impl Policy {
+    /// Those limits, all of which hold at the same time. No proxies are trusted.
+    ///
+    /// # Errors
+    ///
+    /// More than 64, two of one name, or keys of more than 64 different parts.
+    pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
+        if limits.len() > MOST_LIMITS {
+            let limits = limits.len();
+            return Err(PolicyError::TooManyLimits { limits });
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = limits.iter().find(|limit| !names.insert(limit.name())) {
+            let name = twice.name().to_owned();
+            return Err(PolicyError::Twice { name });
+        }
+        let parts = limits.iter().flat_map(|limit| limit.key().parts());
+        let inputs = parts.collect::<HashSet<&Part>>().len();
+        if inputs > MOST_INPUTS {
+            return Err(PolicyError::TooManyInputs { inputs });
+        }
+        Ok(Self {
+            limits,
+            ..Self::default()
+        })
+    }
+
+    /// Believes those proxies.
+    #[must_use]
+    pub fn with_proxies(self, proxies: Proxies) -> Self {
+        Self { proxies, ..self }
+    }
+
+    /// Tells clients apart by so much of their addresses.
+    #[must_use]
+    pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
+        Self { prefixes, ..self }
+    }
+
+    /// Takes ASCII letters of paths and patterns as small ones.
+    #[must_use]
+    pub fn ignoring_case(mut self) -> Self {
+        self.ignores_case = true;
+        for limit in &mut self.limits {
+            limit.requests.in_small_letters();
+            if let Some(except) = &mut limit.except {
+                except.in_small_letters();
+            }
+        }
+        self
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &[Limit] {
+        &self.limits
+    }
+
+    /// Whom it believes about where requests come from.
+    #[must_use]
+    pub fn proxies(&self) -> &Proxies {
+        &self.proxies
+    }
+
+    /// By how much of their addresses it tells clients apart.
+    #[must_use]
+    pub fn prefixes(&self) -> Prefixes {
+        self.prefixes
+    }
+
+    /// Whether ASCII letters of paths are taken as small ones.
+    #[must_use]
+    pub fn ignores_case(&self) -> bool {
+        self.ignores_case
+    }
+
+    /// The names under which [`Request::descriptor`] is asked for values.
+    pub fn descriptors(&self) -> impl Iterator<Item = &str> {
+        let parts = self.limits.iter().flat_map(|limit| limit.key().parts());
+        parts.filter_map(|part| match part {
+            Part::Descriptor(_) => part.name(),
+            Part::Ip | Part::Path | Part::Method => None,
+            Part::Header(_) | Part::Cookie(_) | Part::Query(_) => None,
+        })
+    }
+
+    /// What a request asks of each limit that holds for it, in the order of the limits.
+    ///
+    /// ```
+    /// use tollgate::Rate;
+    /// use tollgate_policy::{Answer, Key, Limit, MissingKey, Policy, Rule};
+    /// # use tollgate_policy::proxies::Peer;
+    /// # use tollgate_policy::request::Request;
+    /// # struct Get;
+    /// # impl Request for Get {
+    /// #     fn method(&self) -> &[u8] { b"GET" }
+    /// #     fn target(&self) -> &[u8] { b"/" }
+    /// #     fn peer(&self) -> Peer { Peer::Address([192, 0, 2, 1].into()) }
+    /// #     fn header(&self, _: &str, _: &mut dyn FnMut(&[u8])) {}
+    /// # }
+    ///
+    /// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
+    /// let limit = Limit::new("per-key", rule)?
+    ///     .with_key(Key::header("x-api-key")?)
+    ///     .with_missing_key(MissingKey::Refuse);
+    /// let policy = Policy::new(vec![limit])?;
+    /// let calls = policy.calls(&Get); // without that header
+    /// assert_eq!(calls[0].answer, Answer::Unidentified);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn calls(&self, request: &impl Request) -> Vec<Call> {
+        let mut facts = Facts::new(self, request);
+        let holding = self.limits.iter().enumerate();
+        let holding =
+            holding.filter(|(_, limit)| limit.holds_for(facts.path.as_ref(), request.method()));
+        let holding: Vec<(usize, &Limit)> = holding.collect();
+        let calls = holding.into_iter();
+        calls
+            .map(|(at, limit)| Call {
+                limit: at,
+                answer: facts.answer(limit),
+            })
+            .collect()
+    }
+
+    /// What a request has of each part of a limit's key: for people, not for telling clients apart.
+    pub fn seen<'l>(&self, limit: &'l Limit, request: &impl Request) -> Vec<(&'l Part, Seen)> {
+        let parts = limit.key().parts().iter();
+        let seen = parts.map(|part| {
+            let text = |bytes: &[u8]| Seen::Is(String::from_utf8_lossy(bytes).into_owned());
+            let seen = match (Facts::new(self, request).read(part), part) {
+                (Value::Absent, _) => Seen::Missing,
+                (Value::Ambiguous, _) => Seen::Ambiguous,
+                (Value::Is(_), Part::Ip) => {
+                    let address = self.origin(request).address;
+                    let network = address.map(|address| self.prefixes.network(address));
+                    network.map_or(Seen::Missing, |network| Seen::Is(network.to_string()))
+                }
+                (Value::Is(bytes), _) => text(&bytes),
+            };
+            (part, seen)
+        });
+        seen.collect()
+    }
+
+    /// Where a request comes from.
+    pub fn origin(&self, request: &impl Request) -> Origin {
+        let mut held: Vec<Vec<u8>> = Vec::new();
+        if self.proxies.trusts(request.peer()) {
+            let name = self.proxies.header().name();
+            request.header(name, &mut |line| held.push(line.to_vec()));
+        }
+        let lines: Vec<&[u8]> = held.iter().map(Vec::as_slice).collect();
+        self.proxies.origin(request.peer(), &lines)
+    }
+}
+
+/// What a request asks of one limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Call {
+    /// Which limit, by its place in [`Policy::limits`].
+    pub limit: usize,
+    /// What it asks.
+    pub answer: Answer,
+}
+
+/// What a request asks of a limit that holds for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// Tokens of a bucket.
+    Takes {
+        /// Whose.
+        client: Client,
+        /// How many, at least 1.
+        cost: u64,
+    },
+    /// Nothing, since it lacks a part of the key: it is to be refused.
+    Unidentified,
+    /// Nothing, since it lacks a part of the key: it passes this limit by.
+    Passes,
+}
+
+/// What a request has of a part of a key, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Seen {
+    /// A value; what is no UTF-8 is replaced.
+    Is(String),
+    /// None.
+    Missing,
+    /// Several, or one that cannot be read.
+    Ambiguous,
+}
+
+/// A request, looked at once for each part that some key needs.
+struct Facts<'a, R> {
+    policy: &'a Policy,
+    request: &'a R,
+    path: Option<Path<'a>>,
+    /// What was asked for already.
+    values: Vec<(&'a Part, Value)>,
+}
+
+impl<'a, R: Request> Facts<'a, R> {
+    fn new(policy: &'a Policy, request: &'a R) -> Self {
+        Self {
+            policy,
+            request,
+            path: Path::new(request.target(), policy.ignores_case),
+            values: Vec::new(),
+        }
+    }
+
+    fn answer(&mut self, limit: &'a Limit) -> Answer {
+        let values: Vec<Value> = limit
+            .key()
+            .parts()
+            .iter()
+            .map(|part| self.value(part))
+            .collect();
+        let is_ambiguous = values.contains(&Value::Ambiguous);
+        let takes = || Answer::Takes {
+            client: Client::new(&values),
+            cost: self.cost(limit.cost()),
+        };
+        if !is_ambiguous && !values.contains(&Value::Absent) {
+            return takes();
+        }
+        match limit.missing_key() {
+            MissingKey::Pass if !is_ambiguous => Answer::Passes,
+            MissingKey::Share | MissingKey::Pass => takes(),
+            MissingKey::Refuse => Answer::Unidentified,
+        }
+    }
+
+    fn value(&mut self, part: &'a Part) -> Value {
+        let seen = self.values.iter().find(|(own, _)| *own == part);
+        if let Some((_, value)) = seen {
+            return value.clone();
+        }
+        let value = self.read(part);
+        self.values.push((part, value.clone()));
+        value
+    }
+
+    fn read(&self, part: &Part) -> Value {
+        match part {
+            Part::Ip => {
+                let origin = self.policy.origin(self.request);
+                Value::of_address(origin.address, self.policy.prefixes)
+            }
+            Part::Path => Value::of_path(self.path.as_ref()),
+            Part::Method => Value::of_method(self.request.method()),
+            Part::Header(name) => {
+                let mut value = Value::Absent;
+                self.request
+                    .header(name, &mut |line| value.add_header(name, line));
+                value
+            }
+            Part::Cookie(name) => {
+                let mut value = Value::Absent;
+                self.request
+                    .header("cookie", &mut |line| value.add_cookies(name, line));
+                value
+            }
+            Part::Query(name) => Value::of_query(name, self.request.target()),
+            Part::Descriptor(name) => match self.request.descriptor(name) {
+                Some(value) => Value::Is(value.into_owned()),
+                None => Value::Absent,
+            },
+        }
+    }
+
+    fn cost(&self, cost: &Cost) -> u64 {
+        let name = match cost {
+            Cost::Fixed(tokens) => return (*tokens).max(1),
+            Cost::Header(name) => name,
+        };
+        if !self.policy.proxies.trusts(self.request.peer()) {
+            return 1;
+        }
+        // The largest, if there are several.
+        let mut most = 1;
+        self.request.header(name, &mut |line| {
+            let line = line.trim_ascii();
+            if !line.is_empty() && line.iter().all(u8::is_ascii_digit) {
+                let digits = std::str::from_utf8(line).unwrap_or_default();
+                most = most.max(digits.parse().unwrap_or(u64::MAX));
+            }
+        });
+        most
+    }
+}
+
+/// What is no policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// More than 64 limits.
+    TooManyLimits {
+        /// How many.
+        limits: usize,
+    },
+    /// Two limits of one name.
+    Twice {
+        /// The name.
+        name: String,
+    },
+    /// Keys of more than 64 different parts.
+    TooManyInputs {
+        /// How many.
+        inputs: usize,
+    },
+}
+
+impl fmt::Display for PolicyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyLimits { limits } => {
+                write!(f, "{limits} limits; a policy has {MOST_LIMITS} at most")
+            }
+            Self::Twice { name } => write!(f, "two limits are called {name:?}"),
+            Self::TooManyInputs { inputs } => write!(
+                f,
+                "the keys have {inputs} different parts; a policy's have {MOST_INPUTS} at most"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PolicyError {}

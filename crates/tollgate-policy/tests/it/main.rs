@@ -1,0 +1,9 @@
+//! The policy at its public face.
+
+#![cfg(test)]
+
+mod addresses;
+mod files;
+mod keys;
+mod paths;
+mod request;
