@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use tollgate_cli::replay::lines::{Lines, MOST_LINE_BYTES, Raw, decoded};
-use tollgate_cli::replay::records::{Log, MOST_SHOWN, Parts};
+use tollgate_cli::replay::records::{Clients, Log, MOST_SHOWN, Parts};
 
 /// Reads the bytes as they are; then as what a gzip file holds, since no fuzzer guesses checksums.
 ///
@@ -46,7 +46,7 @@ impl Read for Pipe<'_> {
 }
 
 fn read(bytes: &[u8]) -> io::Result<Parts> {
-    let mut log = Log::default();
+    let mut log = Log::new(Clients::default());
     let (records, lines) = log.read(0, decoded(bytes)?)?;
     let parts = log.into_parts();
     assert_eq!(

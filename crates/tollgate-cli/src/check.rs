@@ -76,12 +76,7 @@ pub fn run(
     notes: &mut dyn Write,
 ) -> Result<bool, Error> {
     let name = args.file.display().to_string();
-    let input = |source| Error::Input {
-        name: name.clone(),
-        source,
-    };
-    let bytes = fs::read(&args.file).map_err(input)?;
-    let text = String::from_utf8(bytes).map_err(|_| Error::NotText { name: name.clone() })?;
+    let text = read_text(&args.file)?;
     let request = args
         .request
         .as_deref()
@@ -131,6 +126,15 @@ fn line(text: &mut String, label: &str, says: &str) {
         row.push_str(word);
     }
     _ = writeln!(text, "{before:<LABEL$}{row}");
+}
+
+/// A file of text.
+pub(crate) fn read_text(file: &std::path::Path) -> Result<String, Error> {
+    let name = file.display().to_string();
+    match fs::read(file) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::NotText { name }),
+        Err(source) => Err(Error::Input { name, source }),
+    }
 }
 
 /// What each limit admits and takes.

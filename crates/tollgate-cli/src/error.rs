@@ -6,6 +6,8 @@ use std::io;
 
 use tollgate::{BuildError, ClockWentBackwards, RateError};
 
+use tollgate_policy::file::FileErrors;
+
 use crate::terminal::one_line;
 
 /// Why a command could not do what it was asked. The text names the file or the option; what lies
@@ -45,6 +47,13 @@ pub enum Error {
         /// The file.
         name: String,
     },
+    /// A policy file that is wrong.
+    Policy {
+        /// The file.
+        name: String,
+        /// What is wrong with it.
+        errors: FileErrors,
+    },
     /// Logs without one record.
     NoRecord {
         /// The files.
@@ -74,6 +83,7 @@ impl Error {
             | Self::Burst { .. }
             | Self::Quota(_)
             | Self::Option { .. }
+            | Self::Policy { .. }
             | Self::StdinTwice => 2,
             Self::Input { .. }
             | Self::NotText { .. }
@@ -145,6 +155,16 @@ impl fmt::Display for Error {
             } => write!(f, "{option}: {value:?} is not {wanted}"),
             Self::StdinTwice => f.write_str("-: standard input can be read only once"),
             Self::Input { name, .. } | Self::Trace { name, .. } => f.write_str(name),
+            Self::Policy { name, errors } => {
+                let more = errors.iter().count().saturating_sub(1);
+                if let Some(first) = errors.iter().next() {
+                    write!(f, "{name}:{first}")?;
+                }
+                match more {
+                    0 => Ok(()),
+                    _ => write!(f, "; {more} more: see tollgate check"),
+                }
+            }
             Self::NotText { name } => write!(f, "{name}: is not UTF-8"),
             Self::NoRecord { names, lines: 0 } => write!(f, "{names}: empty, nothing to replay"),
             Self::NoRecord { names, lines } => write!(
@@ -168,6 +188,7 @@ impl StdError for Error {
             Self::Burst { .. }
             | Self::Option { .. }
             | Self::StdinTwice
+            | Self::Policy { .. }
             | Self::NotText { .. }
             | Self::NoRecord { .. } => None,
         }

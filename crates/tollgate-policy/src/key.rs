@@ -150,6 +150,15 @@ impl Value {
         }
     }
 
+    /// Of an address as text, or of a name, which is no address.
+    pub(crate) fn of_client(client: &[u8], prefixes: Prefixes) -> Self {
+        let text = std::str::from_utf8(client).ok();
+        match text.and_then(|text| text.parse().ok()) {
+            Some(address) => Self::of_address(Some(address), prefixes),
+            None => Self::Is([&[0], client].concat()),
+        }
+    }
+
     pub(crate) fn of_address(address: Option<IpAddr>, prefixes: Prefixes) -> Self {
         address.map_or(Self::Absent, |address| {
             let mut bytes = Vec::with_capacity(10);

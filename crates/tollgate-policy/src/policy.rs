@@ -1,5 +1,6 @@
 //! All limits of a service, and how its clients are told.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -170,9 +171,16 @@ impl Policy {
                 (Value::Absent, _) => Seen::Missing,
                 (Value::Ambiguous, _) => Seen::Ambiguous,
                 (Value::Is(_), Part::Ip) => {
-                    let address = self.origin(request).address;
+                    let client = request.client();
+                    let named = client.map(|client| String::from_utf8_lossy(client));
+                    let address = match &named {
+                        Some(text) => text.parse().ok(),
+                        None => self.origin(request).address,
+                    };
                     let network = address.map(|address| self.prefixes.network(address));
-                    network.map_or(Seen::Missing, |network| Seen::Is(network.to_string()))
+                    let network = network.map(|network| network.to_string());
+                    let name = network.or_else(|| named.map(Cow::into_owned));
+                    name.map_or(Seen::Missing, Seen::Is)
                 }
                 (Value::Is(bytes), _) => text(&bytes),
             };
@@ -285,10 +293,13 @@ impl<'a, R: Request> Facts<'a, R> {
 
     fn read(&self, part: &Part) -> Value {
         match part {
-            Part::Ip => {
-                let origin = self.policy.origin(self.request);
-                Value::of_address(origin.address, self.policy.prefixes)
-            }
+            Part::Ip => match self.request.client() {
+                Some(client) => Value::of_client(client, self.policy.prefixes),
+                None => {
+                    let origin = self.policy.origin(self.request);
+                    Value::of_address(origin.address, self.policy.prefixes)
+                }
+            },
             Part::Path => Value::of_path(self.path.as_ref()),
             Part::Method => Value::of_method(self.request.method()),
             Part::Header(name) => {

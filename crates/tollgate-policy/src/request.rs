@@ -38,6 +38,12 @@ pub trait Request {
     /// Who is at the other end of the connection.
     fn peer(&self) -> Peer;
 
+    /// Whose request it is, where that is known already, as in a log: an address or a name. It
+    /// stands for the client's address then, and neither peer nor proxies are asked.
+    fn client(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Hands over each line of a header, in the order in which they came. `name` is in small
     /// letters; only a header of exactly that name is meant, and none with `_` for `-`.
     fn header(&self, name: &str, each: &mut dyn FnMut(&[u8]));

@@ -16,11 +16,13 @@ const END_SECOND: i64 = 16_725_225_600;
 /// nanosecond and an offset is 36 bytes.
 const MOST_TIME_BYTES: usize = 40;
 
-/// What a replay needs of a line: the rest decides nothing about a limit on clients.
+/// What a replay needs of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The first field, as it is.
     pub client: &'a [u8],
+    /// The request, as it stands between its quotes.
+    pub request: &'a [u8],
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     pub at_ns: u64,
     /// Whether the time had an offset; one without is read as UTC.
@@ -118,10 +120,11 @@ pub fn parse(line: &[u8]) -> Result<Line<'_>, Reason> {
     if client.len() > MOST_CLIENT_BYTES {
         return Err(Reason::ClientTooLong);
     }
-    let (time, request) = find_time(rest)?;
-    check_request(request)?;
+    let (time, behind) = find_time(rest)?;
+    let request = find_request(behind)?;
     Ok(Line {
         client,
+        request,
         at_ns: time.at_ns,
         has_offset: time.has_offset,
     })
@@ -166,11 +169,11 @@ fn time_at(text: &[u8]) -> Result<(Time, &[u8]), Reason> {
     Ok((time, request))
 }
 
-/// Whether a quote closes the request and a status and a size follow it.
+/// The request up to the quote that closes it, which a status and a size follow.
 ///
 /// A quote after a backslash is part of the request. One that no status follows is too: old
 /// servers did not escape them.
-fn check_request(request: &[u8]) -> Result<(), Reason> {
+fn find_request(request: &[u8]) -> Result<&[u8], Reason> {
     let mut reason = Reason::OpenRequest;
     let mut escaped = false;
     for (position, &byte) in request.iter().enumerate() {
@@ -179,7 +182,7 @@ fn check_request(request: &[u8]) -> Result<(), Reason> {
                 .checked_add(1)
                 .and_then(|start| request.get(start..));
             if has_status(after.unwrap_or_default()) {
-                return Ok(());
+                return request.get(..position).ok_or(Reason::OpenRequest);
             }
             reason = Reason::NoStatus;
         }

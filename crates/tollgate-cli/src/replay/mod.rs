@@ -3,22 +3,26 @@
 pub mod inputs;
 pub mod line;
 pub mod lines;
+pub mod policy;
 pub mod records;
 pub mod report;
 pub mod tally;
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
 use tollgate::{Quota, Rate};
+use tollgate_policy::Policy;
 use tollgate_policy::rule::default_burst;
 
+use crate::check::read_text;
 use crate::error::Error;
 use crate::terminal::{Paint, one_line};
 use inputs::Input;
-use records::Log;
+use policy::{Asked, PolicyTrial};
+use records::{Clients, Log, Names, Parts};
 use tally::Trial;
 
 const AFTER_HELP: &str = "\
@@ -28,8 +32,10 @@ plain or gzip (told by content, not by name). A time without an offset is read
 as UTC.
 
 Each client, the first field as it is, has a bucket of its own and is never
-forgotten; each request takes one token. Records are put in time order first,
-over all logs together; all those of one second arrive at that second.
+forgotten; each request takes one token. With --policy the file says whose
+bucket, when it is forgotten and what a request takes. Records are put in time
+order first, over all logs together; all those of one second arrive at that
+second.
 
 Lines that cannot be read are counted by reason, and the first 5 are shown:
 lines longer than 64 KiB, client names longer than 1 KiB, times outside 1970 to
@@ -44,6 +50,7 @@ Examples:
     tollgate replay access.log.*.gz access.log --rate 100/min --burst 20
     ssh web1 cat /var/log/nginx/access.log | tollgate replay - --rate 1/s
     tollgate replay access.log --rate 5/s --json | jq .limited_clients
+    tollgate replay access.log --policy limits.toml
 
 Exit codes: 0 the figures were printed, 2 wrong use, 3 a log that cannot be read
 or has no record.";
@@ -61,8 +68,13 @@ pub struct ReplayArgs {
     ///
     /// Periods are ns, us, ms, s, min, h and day, with or without a whole number before them. A
     /// fraction is kept exactly: 0.5/s is 5/10s.
-    #[arg(long, value_name = "TOKENS/PERIOD", allow_hyphen_values = true)]
-    pub rate: String,
+    #[arg(
+        long,
+        value_name = "TOKENS/PERIOD",
+        allow_hyphen_values = true,
+        required_unless_present = "policy"
+    )]
+    pub rate: Option<String>,
 
     /// The most tokens a client can save up, and what it starts with [default: the rate's tokens]
     ///
@@ -70,6 +82,14 @@ pub struct ReplayArgs {
     /// that make it: 0.25/s is 1/4s, so 1; 2.5/s is 5/2s, so 5.
     #[arg(long, value_name = "TOKENS", allow_hyphen_values = true)]
     pub burst: Option<String>,
+
+    /// Try all limits of a policy file instead
+    ///
+    /// Each limit that holds for a request is asked for it, all or none; its clients, their number
+    /// and its idle time are as the file says. A limit whose key needs what a log does not tell (a
+    /// header, a cookie, a descriptor) is not tried.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rate", "burst"])]
+    pub policy: Option<PathBuf>,
 
     /// How many of the clients hit most are listed
     #[arg(long, value_name = "CLIENTS", default_value_t = 10)]
@@ -94,50 +114,89 @@ pub fn run(
     output: &mut dyn Write,
     notes: &mut dyn Write,
 ) -> Result<(), Error> {
-    let trial = Trial::new(quota(args)?).map_err(Error::Quota)?;
     let inputs: Vec<Input> = args.logs.iter().cloned().map(Input::from).collect();
     let dashes = inputs.iter().filter(|input| **input == Input::Stdin);
     if dashes.count() > 1 {
         return Err(Error::StdinTwice);
     }
     let names: Vec<String> = inputs.iter().map(Input::name).collect();
-    let bar = inputs::bar(&inputs);
-    let read = read(&inputs, &bar, notes);
-    bar.finish_and_clear();
-    let parts = read?.into_parts();
-    if parts.records.is_empty() {
-        let names = inputs::names(&names);
-        return Err(Error::NoRecord {
-            names,
-            lines: parts.account.lines,
-        });
-    }
-    let figures = trial.run(parts, args.top).map_err(Error::Clock)?;
-    let report = if args.json {
-        report::json(&figures, &names).map_err(Error::Output)?
-    } else {
-        report::text(&figures, &names, paint)
+    let report = match (&args.policy, &args.rate) {
+        (Some(file), _) => {
+            let policy = policy_of(file)?;
+            let trial = PolicyTrial::new(&policy).map_err(Error::Quota)?;
+            let parts = read(&inputs, Log::new(Asked::new(&policy)), notes)?;
+            let figures = trial.run(parts, args.top).map_err(Error::Clock)?;
+            let file = file.display().to_string();
+            if args.json {
+                report::policy_json(&figures, &file, &names).map_err(Error::Output)?
+            } else {
+                report::policy_text(&figures, &file, &names, paint)
+            }
+        }
+        (None, rate) => {
+            let quota = quota(rate.as_deref().unwrap_or_default(), args.burst.as_deref())?;
+            let trial = Trial::new(quota).map_err(Error::Quota)?;
+            let parts = read(&inputs, Log::new(Clients::default()), notes)?;
+            let figures = trial.run(parts, args.top).map_err(Error::Clock)?;
+            if args.json {
+                report::json(&figures, &names).map_err(Error::Output)?
+            } else {
+                report::text(&figures, &names, paint)
+            }
+        }
     };
     writeln!(output, "{}", report.trim_end()).map_err(Error::Output)
 }
 
+/// The policy of a file.
+fn policy_of(file: &Path) -> Result<Policy, Error> {
+    let name = file.display().to_string();
+    let text = read_text(file)?;
+    Policy::from_toml(&text).map_err(|errors| Error::Policy { name, errors })
+}
+
 /// The limit that was asked for.
-fn quota(args: &ReplayArgs) -> Result<Quota, Error> {
-    let rate: Rate = args.rate.parse().map_err(Error::Rate)?;
-    let burst = match &args.burst {
-        None => default_burst(rate, &args.rate),
+fn quota(text: &str, burst: Option<&str>) -> Result<Quota, Error> {
+    let rate: Rate = text.parse().map_err(Error::Rate)?;
+    let burst = match burst {
+        None => default_burst(rate, text),
         Some(value) => {
             let burst = value.parse().ok().filter(|&burst| burst != 0);
             burst.ok_or_else(|| Error::Burst {
-                value: value.clone(),
+                value: value.to_owned(),
             })?
         }
     };
     Ok(rate.burst(burst))
 }
 
-fn read(inputs: &[Input], bar: &ProgressBar, notes: &mut dyn Write) -> Result<Log, Error> {
-    let mut log = Log::default();
+/// The records of all inputs, in time order; one at least.
+fn read<N: Names>(
+    inputs: &[Input],
+    mut log: Log<N>,
+    notes: &mut dyn Write,
+) -> Result<Parts<N::All>, Error> {
+    let bar = inputs::bar(inputs);
+    let read = read_each(inputs, &mut log, &bar, notes);
+    bar.finish_and_clear();
+    read?;
+    let parts = log.into_parts();
+    if parts.records.is_empty() {
+        let names: Vec<String> = inputs.iter().map(Input::name).collect();
+        return Err(Error::NoRecord {
+            names: inputs::names(&names),
+            lines: parts.account.lines,
+        });
+    }
+    Ok(parts)
+}
+
+fn read_each<N: Names>(
+    inputs: &[Input],
+    log: &mut Log<N>,
+    bar: &ProgressBar,
+    notes: &mut dyn Write,
+) -> Result<(), Error> {
     for (place, input) in inputs.iter().enumerate() {
         let failed = |source| Error::Input {
             name: input.name(),
@@ -152,5 +211,5 @@ fn read(inputs: &[Input], bar: &ProgressBar, notes: &mut dyn Write) -> Result<Lo
             bar.suspend(|| _ = writeln!(notes, "{note}"));
         }
     }
-    Ok(log)
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! What is kept of a log: 16 bytes a record, and each client's name once.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
 use std::io::{self, BufRead};
 
 use super::line::{Line, Reason, parse};
@@ -17,7 +19,7 @@ const MOST_SHOWN_BYTES: usize = 256;
 pub struct Record {
     /// Nanoseconds since 1970.
     pub at_ns: u64,
-    /// The place of the client's name in [`Log::into_parts`].
+    /// Whose, by number: see [`Names`].
     pub client: u32,
 }
 
@@ -34,11 +36,71 @@ pub struct Unreadable {
     pub text: Vec<u8>,
 }
 
-/// The records of all inputs, and an account of every line.
+/// Numbers for what tells records apart, from 0.
+pub trait Names {
+    /// What the numbers stand for.
+    type All;
+    /// The number of a record; `None` if there are more than a `u32` counts.
+    fn number(&mut self, line: &Line<'_>) -> Option<u32>;
+    /// All of them, by number.
+    fn into_all(self) -> Self::All;
+}
+
+/// Numbers for things, in the order in which they came.
+#[derive(Debug)]
+pub struct Numbered<T>(HashMap<T, u32>);
+
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<T: Hash + Eq> Numbered<T> {
+    /// The number of a thing, which is made only if it is new.
+    pub fn number<Q>(&mut self, thing: &Q, make: impl FnOnce(&Q) -> T) -> Option<u32>
+    where
+        T: Borrow<Q>,
+        Q: Hash + Eq + ?Sized,
+    {
+        if let Some(&number) = self.0.get(thing) {
+            return Some(number);
+        }
+        let number = u32::try_from(self.0.len()).ok()?;
+        self.0.insert(make(thing), number);
+        Some(number)
+    }
+
+    /// All of them, by number.
+    #[must_use]
+    pub fn into_all(self) -> Vec<T> {
+        let mut all: Vec<(T, u32)> = self.0.into_iter().collect();
+        all.sort_unstable_by_key(|&(_, number)| number);
+        all.into_iter().map(|(thing, _)| thing).collect()
+    }
+}
+
+/// The clients' names.
 #[derive(Debug, Default)]
-pub struct Log {
+pub struct Clients(Numbered<Box<[u8]>>);
+
+impl Names for Clients {
+    type All = Vec<Box<[u8]>>;
+
+    fn number(&mut self, line: &Line<'_>) -> Option<u32> {
+        self.0.number(line.client, |name| name.into())
+    }
+
+    fn into_all(self) -> Self::All {
+        self.0.into_all()
+    }
+}
+
+/// The records of all inputs, and an account of every line.
+#[derive(Debug)]
+pub struct Log<N = Clients> {
     records: Vec<Record>,
-    clients: HashMap<Box<[u8]>, u32>,
+    names: N,
     account: Account,
 }
 
@@ -61,18 +123,27 @@ pub struct Account {
     pub out_of_order: u64,
 }
 
-/// Records in time order, and the clients' names by the numbers in the records.
+/// Records in time order, and what their numbers stand for.
 #[derive(Debug)]
-pub struct Parts {
+pub struct Parts<A = Vec<Box<[u8]>>> {
     /// In time order; those of one instant as they were read.
     pub records: Vec<Record>,
-    /// The names.
-    pub clients: Vec<Box<[u8]>>,
+    /// The names, or what else tells them apart.
+    pub clients: A,
     /// The account.
     pub account: Account,
 }
 
-impl Log {
+impl<N: Names> Log<N> {
+    /// Nothing yet, to be told apart so.
+    pub fn new(names: N) -> Self {
+        Self {
+            records: Vec::new(),
+            names,
+            account: Account::default(),
+        }
+    }
+
     /// Reads every line of one input; `input` is its place among those given. Answers how many
     /// records it held, of how many lines.
     ///
@@ -112,7 +183,8 @@ impl Log {
 
     /// Adds a record, and answers its time.
     fn add(&mut self, line: &Line<'_>, previous_ns: u64) -> io::Result<u64> {
-        let client = self.client(line.client)?;
+        let too_many = || io::Error::other("more than 4294967296 clients");
+        let client = self.names.number(line).ok_or_else(too_many)?;
         self.records.push(Record {
             at_ns: line.at_ns,
             client,
@@ -128,30 +200,17 @@ impl Log {
         Ok(line.at_ns)
     }
 
-    fn client(&mut self, name: &[u8]) -> io::Result<u32> {
-        if let Some(&client) = self.clients.get(name) {
-            return Ok(client);
-        }
-        let client = u32::try_from(self.clients.len())
-            .map_err(|_| io::Error::other("more than 4294967296 clients"))?;
-        self.clients.insert(name.into(), client);
-        Ok(client)
-    }
-
     /// Puts the records in time order.
     #[must_use]
-    pub fn into_parts(mut self) -> Parts {
+    pub fn into_parts(mut self) -> Parts<N::All> {
         // Most logs are in order already, and then the sort's buffer is not asked for: half of
         // the records' own memory. Stable, so that a log is replayed as written within an instant.
         if !self.records.is_sorted_by_key(|record| record.at_ns) {
             self.records.sort_by_key(|record| record.at_ns);
         }
-        let mut clients: Vec<_> = self.clients.into_iter().collect();
-        clients.sort_unstable_by_key(|&(_, client)| client);
-        let clients = clients.into_iter().map(|(name, _)| name).collect();
         Parts {
             records: self.records,
-            clients,
+            clients: self.names.into_all(),
             account: self.account,
         }
     }

@@ -6,8 +6,9 @@ use std::io;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
+use super::policy::{LimitFigures, PolicyFigures};
 use super::records::{Account, Unreadable};
-use super::tally::{Figures, Tally};
+use super::tally::{Figures, Summary, Tally};
 use crate::json;
 use crate::terminal::{COLUMNS, Paint, escape, fit, fit_end, grouped, one_line, share};
 
@@ -16,15 +17,72 @@ use crate::terminal::{COLUMNS, Paint, escape, fit, fit_end, grouped, one_line, s
 pub fn text(figures: &Figures, names: &[String], paint: Paint) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    _ = write_summary(&mut text, figures, paint);
-    _ = write_top(&mut text, figures, paint);
-    _ = write_unreadable(&mut text, &figures.account, names, paint);
+    _ = writeln!(text, "{:<18} {}", "limit", figures.quota);
+    _ = write_summary(&mut text, &figures.summary, paint);
+    _ = write_top(&mut text, &figures.top, paint);
+    _ = write_unreadable(&mut text, &figures.summary.account, names, paint);
     text
+}
+
+/// What a policy did as aligned text; `file` is its file.
+#[must_use]
+pub fn policy_text(figures: &PolicyFigures, file: &str, names: &[String], paint: Paint) -> String {
+    let mut text = String::new();
+    let file = fit_end(&one_line(file), COLUMNS.saturating_sub(19));
+    // Writing to a string cannot fail.
+    _ = writeln!(text, "{:<18} {file}", "policy");
+    _ = write_summary(&mut text, &figures.summary, paint);
+    for limit in &figures.limits {
+        _ = write_limit(&mut text, limit, paint);
+    }
+    _ = write_unreadable(&mut text, &figures.summary.account, names, paint);
+    text
+}
+
+fn write_limit(
+    text: &mut String,
+    limit: &LimitFigures,
+    paint: Paint,
+) -> Result<(), std::fmt::Error> {
+    let shadow = if limit.is_shadow { " (shadow)" } else { "" };
+    writeln!(text, "\n{}", paint.head(&format!("{}{shadow}", limit.name)))?;
+    writeln!(text, "limit              {}", limit.rule)?;
+    writeln!(text, "key                {}", limit.key)?;
+    if !limit.untold.is_empty() {
+        let needs = limit.untold.join(", ");
+        return writeln!(text, "not tried          the log does not tell {needs}");
+    }
+    let width = grouped(limit.requests).len();
+    let figures = [
+        ("requests", limit.requests, None),
+        (
+            "limited requests",
+            limit.limited_requests,
+            Some(limit.requests),
+        ),
+        ("clients", limit.clients, None),
+        (
+            "limited clients",
+            limit.limited_clients,
+            Some(limit.clients),
+        ),
+    ];
+    for (label, count, whole) in figures {
+        let share = whole.map_or_else(String::new, |whole| format!("  {:>7}", share(count, whole)));
+        let line = format!("{label:<18} {:>width$}{share}", grouped(count));
+        let is_hit = whole.is_some() && count > 0;
+        writeln!(text, "{}", if is_hit { paint.hit(&line) } else { line })?;
+    }
+    if limit.client_limit > 0 {
+        let count = grouped(limit.client_limit);
+        writeln!(text, "without a place    {count:>width$}")?;
+    }
+    write_top(text, &limit.top, paint)
 }
 
 fn write_summary(
     text: &mut String,
-    figures: &Figures,
+    figures: &Summary,
     paint: Paint,
 ) -> Result<(), std::fmt::Error> {
     let account = &figures.account;
@@ -36,7 +94,6 @@ fn write_summary(
             .trim_end()
             .to_owned()
     };
-    writeln!(text, "limit              {}", figures.quota)?;
     writeln!(text, "first              {}", utc(figures.first_ns))?;
     writeln!(
         text,
@@ -88,8 +145,8 @@ fn notes(account: &Account) -> String {
     notes.join("; ")
 }
 
-fn write_top(text: &mut String, figures: &Figures, paint: Paint) -> Result<(), std::fmt::Error> {
-    if figures.top.is_empty() {
+fn write_top(text: &mut String, top: &[Tally], paint: Paint) -> Result<(), std::fmt::Error> {
+    if top.is_empty() {
         return Ok(());
     }
     let heads = ["client", "requests", "limited", "share", "longest wait"].map(str::to_owned);
@@ -102,9 +159,7 @@ fn write_top(text: &mut String, figures: &Figures, paint: Paint) -> Result<(), s
             format!("{:?}", tally.longest_wait),
         ]
     };
-    let rows: Vec<[String; 5]> = std::iter::once(heads)
-        .chain(figures.top.iter().map(row))
-        .collect();
+    let rows: Vec<[String; 5]> = std::iter::once(heads).chain(top.iter().map(row)).collect();
     let mut widths = [0_usize; 5];
     for row in &rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -198,7 +253,63 @@ fn utf8_or_escaped(text: &[u8]) -> String {
 ///
 /// None but those of writing to memory.
 pub fn json(figures: &Figures, names: &[String]) -> io::Result<String> {
-    let account = &figures.account;
+    json::line(&JsonFigures {
+        rate: figures.quota.rate().to_string(),
+        burst: figures.quota.burst(),
+        summary: json_summary(&figures.summary, names),
+        top: figures.top.iter().map(json_tally).collect(),
+    })
+}
+
+/// What a policy did as one line of JSON.
+///
+/// # Errors
+///
+/// None but those of writing to memory.
+pub fn policy_json(figures: &PolicyFigures, file: &str, names: &[String]) -> io::Result<String> {
+    let limit = |limit: &LimitFigures| JsonLimit {
+        name: limit.name.clone(),
+        limit: limit.rule.clone(),
+        shadow: limit.is_shadow,
+        not_told: limit.untold.clone(),
+        requests: limit.requests,
+        limited_requests: limit.limited_requests,
+        client_limit: limit.client_limit,
+        clients: limit.clients,
+        limited_clients: limit.limited_clients,
+        top: limit.top.iter().map(json_tally).collect(),
+    };
+    json::line(&JsonPolicy {
+        policy: file.to_owned(),
+        summary: json_summary(&figures.summary, names),
+        limits: figures.limits.iter().map(limit).collect(),
+    })
+}
+
+#[derive(Serialize)]
+struct JsonPolicy {
+    policy: String,
+    #[serde(flatten)]
+    summary: JsonSummary,
+    limits: Vec<JsonLimit>,
+}
+
+#[derive(Serialize)]
+struct JsonLimit {
+    name: String,
+    limit: String,
+    shadow: bool,
+    not_told: Vec<String>,
+    requests: u64,
+    limited_requests: u64,
+    client_limit: u64,
+    clients: u64,
+    limited_clients: u64,
+    top: Vec<JsonTally>,
+}
+
+fn json_summary(summary: &Summary, names: &[String]) -> JsonSummary {
+    let account = &summary.account;
     let by_reason = account
         .by_reason
         .iter()
@@ -209,17 +320,9 @@ pub fn json(figures: &Figures, names: &[String]) -> io::Result<String> {
         reason: shown.reason.name(),
         text: utf8_or_escaped(&shown.text),
     };
-    let tally = |tally: &Tally| JsonTally {
-        client: utf8_or_escaped(&tally.client),
-        requests: tally.requests,
-        limited: tally.limited,
-        longest_wait_ns: tally.longest_wait.as_nanos(),
-    };
-    json::line(&JsonFigures {
-        rate: figures.quota.rate().to_string(),
-        burst: figures.quota.burst(),
-        first: timestamp(figures.first_ns).to_string(),
-        last: timestamp(figures.last_ns).to_string(),
+    JsonSummary {
+        first: timestamp(summary.first_ns).to_string(),
+        last: timestamp(summary.last_ns).to_string(),
         lines: account.lines,
         records: account.records,
         out_of_order: account.out_of_order,
@@ -227,17 +330,32 @@ pub fn json(figures: &Figures, names: &[String]) -> io::Result<String> {
         unreadable: account.unreadable,
         unreadable_by_reason: by_reason.collect(),
         unreadable_shown: account.shown.iter().map(shown).collect(),
-        clients: figures.clients,
-        limited_requests: figures.limited_requests,
-        limited_clients: figures.limited_clients,
-        top: figures.top.iter().map(tally).collect(),
-    })
+        clients: summary.clients,
+        limited_requests: summary.limited_requests,
+        limited_clients: summary.limited_clients,
+    }
+}
+
+fn json_tally(tally: &Tally) -> JsonTally {
+    JsonTally {
+        client: utf8_or_escaped(&tally.client),
+        requests: tally.requests,
+        limited: tally.limited,
+        longest_wait_ns: tally.longest_wait.as_nanos(),
+    }
 }
 
 #[derive(Serialize)]
 struct JsonFigures {
     rate: String,
     burst: u64,
+    #[serde(flatten)]
+    summary: JsonSummary,
+    top: Vec<JsonTally>,
+}
+
+#[derive(Serialize)]
+struct JsonSummary {
     first: String,
     last: String,
     lines: u64,
@@ -250,7 +368,6 @@ struct JsonFigures {
     clients: u64,
     limited_requests: u64,
     limited_clients: u64,
-    top: Vec<JsonTally>,
 }
 
 #[derive(Serialize)]

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::time::Duration;
 
-use tollgate::{BuildError, ClockWentBackwards, KeyedLimiter, ManualClock, Quota, Timestamp};
+use tollgate::{
+    BuildError, ClockWentBackwards, Decision, KeyedLimiter, ManualClock, Quota, Timestamp,
+};
 
-use super::records::{Account, Parts};
+use super::records::{Account, Parts, Record};
 
 /// A bucket a client, kept for ever. The clock is never read: each record brings its time.
 type Limiter = KeyedLimiter<tollgate::TokenBucket, ManualClock>;
@@ -22,6 +24,15 @@ pub struct Trial {
 pub struct Figures {
     /// The limit.
     pub quota: Quota,
+    /// The log, and how much of it was refused.
+    pub summary: Summary,
+    /// The clients refused most often, then by name.
+    pub top: Vec<Tally>,
+}
+
+/// A log, and how much of it was refused.
+#[derive(Clone, Debug)]
+pub struct Summary {
     /// What was read.
     pub account: Account,
     /// The time of the first record, in nanoseconds since 1970.
@@ -34,8 +45,21 @@ pub struct Figures {
     pub limited_requests: u64,
     /// Clients refused at least once.
     pub limited_clients: u64,
-    /// The clients refused most often, then by name.
-    pub top: Vec<Tally>,
+}
+
+impl Summary {
+    /// Of records in time order, and what became of each client.
+    pub(super) fn new(records: &[Record], account: Account, tallies: &[Tally]) -> Self {
+        let at = |record: Option<&Record>| record.map_or(0, |record| record.at_ns);
+        Self {
+            account,
+            first_ns: at(records.first()),
+            last_ns: at(records.last()),
+            clients: count(tallies),
+            limited_requests: tallies.iter().map(|tally| tally.limited).sum(),
+            limited_clients: limited(tallies),
+        }
+    }
 }
 
 /// One client's figures.
@@ -89,36 +113,44 @@ impl Trial {
             let Some(tally) = place.and_then(|place| tallies.get_mut(place)) else {
                 continue;
             };
-            tally.requests = tally.requests.saturating_add(1);
-            if !decision.is_allowed() {
-                tally.limited = tally.limited.saturating_add(1);
-                let wait = decision.retry_after().unwrap_or_default();
-                tally.longest_wait = tally.longest_wait.max(wait);
-            }
+            tally.add(decision);
         }
-        let at = |record: Option<&super::records::Record>| record.map_or(0, |record| record.at_ns);
-        let (first_ns, last_ns) = (at(records.first()), at(records.last()));
-        let clients = count(&tallies);
-        tallies.retain(|tally| tally.limited != 0);
-        let limited_clients = count(&tallies);
-        let limited_requests = tallies.iter().map(|tally| tally.limited).sum();
-        tallies.sort_unstable_by(|a, b| {
-            (Reverse(a.limited), &a.client).cmp(&(Reverse(b.limited), &b.client))
-        });
-        tallies.truncate(top);
         Ok(Figures {
             quota: self.quota,
-            account,
-            first_ns,
-            last_ns,
-            clients,
-            limited_requests,
-            limited_clients,
-            top: tallies,
+            summary: Summary::new(&records, account, &tallies),
+            top: most_limited(tallies, top),
         })
     }
 }
 
-fn count(tallies: &[Tally]) -> u64 {
+impl Tally {
+    /// Adds a request, and what it was answered.
+    pub(super) fn add(&mut self, decision: Decision) {
+        self.requests = self.requests.saturating_add(1);
+        if !decision.is_allowed() {
+            self.limited = self.limited.saturating_add(1);
+            let wait = decision.retry_after().unwrap_or_default();
+            self.longest_wait = self.longest_wait.max(wait);
+        }
+    }
+}
+
+/// Those that were refused at all, most often first, then by name; at most so many.
+pub(super) fn most_limited(mut tallies: Vec<Tally>, most: usize) -> Vec<Tally> {
+    tallies.retain(|tally| tally.limited != 0);
+    tallies.sort_unstable_by(|a, b| {
+        (Reverse(a.limited), &a.client).cmp(&(Reverse(b.limited), &b.client))
+    });
+    tallies.truncate(most);
+    tallies
+}
+
+/// How many were refused at all.
+pub(super) fn limited(tallies: &[Tally]) -> u64 {
+    let limited = tallies.iter().filter(|tally| tally.limited != 0).count();
+    u64::try_from(limited).unwrap_or(u64::MAX)
+}
+
+pub(super) fn count(tallies: &[Tally]) -> u64 {
     u64::try_from(tallies.len()).unwrap_or(u64::MAX)
 }

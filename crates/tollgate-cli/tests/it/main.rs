@@ -17,4 +17,6 @@ mod replay_lines;
 #[cfg(test)]
 mod replay_output;
 #[cfg(test)]
+mod replay_policy;
+#[cfg(test)]
 mod trace;

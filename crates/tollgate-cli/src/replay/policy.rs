@@ -1,0 +1,420 @@
+//! A policy tried on a log: all limits that hold for a request, asked together.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use tollgate::{
+    AnyLimit, BuildError, ClockWentBackwards, Decision, KeyedLimiter, ManualClock, Timestamp,
+    acquire_all,
+};
+use tollgate_policy::key::{Client, Part};
+use tollgate_policy::policy::Seen;
+use tollgate_policy::proxies::Peer;
+use tollgate_policy::{Answer, Limit, Policy, Request};
+
+use super::line::Line;
+use super::records::{Names, Numbered, Parts};
+use super::tally::{Summary, Tally, count, limited, most_limited};
+
+/// A line of a log as a policy sees it. A log tells client, method and target, and no more.
+#[derive(Debug)]
+struct Logged<'l> {
+    client: &'l [u8],
+    method: Vec<u8>,
+    target: Vec<u8>,
+}
+
+impl<'l> Logged<'l> {
+    fn new(line: &Line<'l>) -> Self {
+        let request = unescaped(line.request);
+        // What is no request line, as of a handshake on the wrong port, is a target of nothing.
+        let mut words = request.splitn(2, |byte| *byte == b' ');
+        let (method, rest) = (words.next().unwrap_or_default(), words.next());
+        let target = rest.unwrap_or_default();
+        let version = target.iter().rposition(|byte| *byte == b' ').filter(|at| {
+            let version = target.get(at.saturating_add(1)..).unwrap_or_default();
+            version.starts_with(b"HTTP/")
+        });
+        let target = version.and_then(|at| target.get(..at)).unwrap_or(target);
+        Self {
+            client: line.client,
+            method: method.to_vec(),
+            target: target.to_vec(),
+        }
+    }
+}
+
+/// A field without the escapes of nginx (`\x22`) and Apache (`\"`); other backslashes stay.
+fn unescaped(field: &[u8]) -> Cow<'_, [u8]> {
+    if !field.contains(&b'\\') {
+        return Cow::Borrowed(field);
+    }
+    let digit = |byte: u8| {
+        char::from(byte)
+            .to_digit(16)
+            .and_then(|digit| u8::try_from(digit).ok())
+    };
+    let mut bytes = Vec::with_capacity(field.len());
+    let mut rest = field;
+    while let Some((&first, behind)) = rest.split_first() {
+        let (byte, left) = match rest {
+            [b'\\', b'x', high, low, left @ ..] => match digit(*high).zip(digit(*low)) {
+                Some((high, low)) => ((high << 4) | low, left),
+                None => (first, behind),
+            },
+            [b'\\', quoted @ (b'"' | b'\\'), left @ ..] => (*quoted, left),
+            _ => (first, behind),
+        };
+        bytes.push(byte);
+        rest = left;
+    }
+    Cow::Owned(bytes)
+}
+
+impl Request for Logged<'_> {
+    fn method(&self) -> &[u8] {
+        &self.method
+    }
+
+    fn target(&self) -> &[u8] {
+        &self.target
+    }
+
+    fn peer(&self) -> Peer {
+        Peer::Unknown
+    }
+
+    fn client(&self) -> Option<&[u8]> {
+        Some(self.client)
+    }
+
+    fn header(&self, _: &str, _: &mut dyn FnMut(&[u8])) {}
+}
+
+/// Whether a log tells that part of a key.
+fn is_logged(part: &Part) -> bool {
+    matches!(part, Part::Ip | Part::Path | Part::Method | Part::Query(_))
+}
+
+/// One bucket of one limit.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Bucket {
+    limit: usize,
+    /// `None` for requests that lack a part of the key, where these are refused.
+    client: Option<Client>,
+}
+
+/// What a request asks: buckets by number, and how much of each.
+type Asks = Box<[(u32, u64)]>;
+
+/// Numbers for all that different requests ask for.
+#[derive(Debug)]
+pub struct Asked<'p> {
+    policy: &'p Policy,
+    clients: Numbered<Box<[u8]>>,
+    buckets: Numbered<Bucket>,
+    /// How each bucket is shown.
+    shown: Vec<Box<[u8]>>,
+    asks: Numbered<(u32, Asks)>,
+}
+
+/// The same, once everything was read.
+#[derive(Debug)]
+pub struct AllAsked {
+    clients: Vec<Box<[u8]>>,
+    buckets: Vec<Bucket>,
+    shown: Vec<Box<[u8]>>,
+    asks: Vec<(u32, Asks)>,
+}
+
+impl<'p> Asked<'p> {
+    /// Of that policy's limits, but for those that need what no log tells.
+    #[must_use]
+    pub fn new(policy: &'p Policy) -> Self {
+        Self {
+            policy,
+            clients: Numbered::default(),
+            buckets: Numbered::default(),
+            shown: Vec::new(),
+            asks: Numbered::default(),
+        }
+    }
+
+    fn bucket(&mut self, bucket: &Bucket, request: &Logged<'_>) -> Option<u32> {
+        let number = self.buckets.number(bucket, Clone::clone)?;
+        if usize::try_from(number).ok()? == self.shown.len() {
+            let limit = self.policy.limits().get(bucket.limit)?;
+            self.shown.push(shown(self.policy, limit, request));
+        }
+        Some(number)
+    }
+}
+
+/// The values of a key's parts, with blanks between.
+fn shown(policy: &Policy, limit: &Limit, request: &Logged<'_>) -> Box<[u8]> {
+    let parts = policy.seen(limit, request).into_iter();
+    let values = parts.map(|(_, seen)| match seen {
+        Seen::Is(value) => value,
+        Seen::Missing | Seen::Ambiguous | _ => "-".to_owned(),
+    });
+    let values: Vec<String> = values.collect();
+    if values.is_empty() {
+        return b"everybody"[..].into();
+    }
+    values.join(" ").into_bytes().into()
+}
+
+impl Names for Asked<'_> {
+    type All = AllAsked;
+
+    fn number(&mut self, line: &Line<'_>) -> Option<u32> {
+        let client = self.clients.number(line.client, |name| name.into())?;
+        let request = Logged::new(line);
+        let mut asks = Vec::new();
+        for call in self.policy.calls(&request) {
+            let is_told = |limit: &Limit| limit.key().parts().iter().all(is_logged);
+            if !self.policy.limits().get(call.limit).is_some_and(is_told) {
+                continue;
+            }
+            let (client, cost) = match call.answer {
+                Answer::Takes { client, cost } => (Some(client), cost),
+                Answer::Unidentified => (None, 0),
+                Answer::Passes | _ => continue,
+            };
+            let limit = call.limit;
+            asks.push((self.bucket(&Bucket { limit, client }, &request)?, cost));
+        }
+        self.asks.number(&(client, asks.into()), Clone::clone)
+    }
+
+    fn into_all(self) -> AllAsked {
+        AllAsked {
+            clients: self.clients.into_all(),
+            buckets: self.buckets.into_all(),
+            shown: self.shown,
+            asks: self.asks.into_all(),
+        }
+    }
+}
+
+/// What a policy would have done.
+#[derive(Clone, Debug)]
+pub struct PolicyFigures {
+    /// The log, and how much of it was refused by any limit.
+    pub summary: Summary,
+    /// What each limit did, those among them that were not tried.
+    pub limits: Vec<LimitFigures>,
+}
+
+/// What one limit of a policy would have done.
+#[derive(Clone, Debug)]
+pub struct LimitFigures {
+    /// Its name.
+    pub name: String,
+    /// What it admits.
+    pub rule: String,
+    /// The parts of its key.
+    pub key: String,
+    /// Whether it only counts.
+    pub is_shadow: bool,
+    /// What it needs that no log tells; it was not tried then.
+    pub untold: Vec<String>,
+    /// Requests for which it holds.
+    pub requests: u64,
+    /// Those that it refused.
+    pub limited_requests: u64,
+    /// Those among them that were refused for want of a place.
+    pub client_limit: u64,
+    /// Clients, by its key.
+    pub clients: u64,
+    /// Those that it refused at least once.
+    pub limited_clients: u64,
+    /// The clients refused most often.
+    pub top: Vec<Tally>,
+}
+
+/// A policy, ready to be tried once.
+#[derive(Debug)]
+pub struct PolicyTrial<'p> {
+    policy: &'p Policy,
+    limiters: Vec<KeyedLimiter<AnyLimit, ManualClock>>,
+}
+
+impl<'p> PolicyTrial<'p> {
+    /// A limiter a limit, with its own number of clients and idle time.
+    ///
+    /// # Errors
+    ///
+    /// A limit that cannot be built.
+    pub fn new(policy: &'p Policy) -> Result<Self, BuildError> {
+        let limits = policy.limits().iter();
+        let limiters = limits.map(|limit| limit.limiter(ManualClock::default()));
+        Ok(Self {
+            policy,
+            limiters: limiters.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Tries the policy on a log. Keeps the `top` clients hit most, of each limit.
+    ///
+    /// # Errors
+    ///
+    /// Records that are not in time order.
+    pub fn run(
+        self,
+        parts: Parts<AllAsked>,
+        top: usize,
+    ) -> Result<PolicyFigures, ClockWentBackwards> {
+        let AllAsked {
+            clients,
+            buckets,
+            shown,
+            asks,
+        } = parts.clients;
+        let named = |client| Tally {
+            client,
+            ..Tally::default()
+        };
+        let mut of_clients: Vec<Tally> = clients.into_iter().map(named).collect();
+        let mut of_buckets: Vec<Tally> = shown.into_iter().map(named).collect();
+        let mut full = vec![0_u64; self.limiters.len()];
+        for record in &parts.records {
+            let place = usize::try_from(record.client).ok();
+            let Some((client, asks)) = place.and_then(|place| asks.get(place)) else {
+                continue;
+            };
+            let now = Timestamp::from_nanos(record.at_ns);
+            let decided = self.decide(&buckets, asks, now)?;
+            let mut refusal = None;
+            for ((bucket, _), decision) in asks.iter().zip(decided) {
+                let (Some((place, own)), Some(decision)) = (at(&buckets, *bucket), decision) else {
+                    continue;
+                };
+                if let Some(tally) = of_buckets.get_mut(place) {
+                    tally.add(decision);
+                }
+                if let (Decision::ClientLimit, Some(full)) = (decision, full.get_mut(own.limit)) {
+                    *full = full.saturating_add(1);
+                }
+                if !decision.is_allowed() && !self.is_shadow(own.limit) {
+                    refusal = Some(longer(refusal, decision));
+                }
+            }
+            let place = usize::try_from(*client).ok();
+            if let Some(tally) = place.and_then(|place| of_clients.get_mut(place)) {
+                tally.add(refusal.unwrap_or(PASSED));
+            }
+        }
+        let summary = Summary::new(&parts.records, parts.account, &of_clients);
+        let mut by_limit = vec![Vec::new(); self.limiters.len()];
+        for (bucket, tally) in buckets.iter().zip(of_buckets) {
+            if let Some(own) = by_limit.get_mut(bucket.limit) {
+                own.push(tally);
+            }
+        }
+        let limits = self.policy.limits().iter().zip(by_limit).zip(full);
+        let limits = limits.map(|((limit, tallies), full)| figures(limit, tallies, full, top));
+        Ok(PolicyFigures {
+            summary,
+            limits: limits.collect(),
+        })
+    }
+
+    fn is_shadow(&self, limit: usize) -> bool {
+        let limit = self.policy.limits().get(limit);
+        limit.is_some_and(Limit::is_shadow)
+    }
+
+    /// The answers to what one request asks: of the limits that refuse, all or none; then, if these
+    /// let it pass, of each that only counts. `None` of those that are not asked.
+    fn decide(
+        &self,
+        buckets: &[Bucket],
+        asks: &[(u32, u64)],
+        now: Timestamp,
+    ) -> Result<Vec<Option<Decision>>, ClockWentBackwards> {
+        let mut decisions = vec![None; asks.len()];
+        let mut together = Vec::new();
+        let mut places = Vec::new();
+        let mut is_refused = false;
+        for (place, (bucket, cost)) in asks.iter().enumerate() {
+            let Some((_, bucket)) = at(buckets, *bucket) else {
+                continue;
+            };
+            match (&bucket.client, self.limiters.get(bucket.limit)) {
+                (Some(client), Some(limiter)) if !self.is_shadow(bucket.limit) => {
+                    together.push(limiter.ask_at(client, *cost, now)?);
+                    places.push(place);
+                }
+                (None, _) => {
+                    is_refused |= !self.is_shadow(bucket.limit);
+                    if let Some(decision) = decisions.get_mut(place) {
+                        *decision = Some(UNIDENTIFIED);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !is_refused {
+            is_refused = !acquire_all(&mut together).is_allowed();
+            for (place, ask) in places.iter().zip(&together) {
+                if let Some(decision) = decisions.get_mut(*place) {
+                    *decision = Some(ask.decision());
+                }
+            }
+        }
+        for ((bucket, cost), decision) in asks.iter().zip(&mut decisions) {
+            if let Some((_, bucket)) = at(buckets, *bucket)
+                && self.is_shadow(bucket.limit)
+                && let (Some(client), Some(limiter)) =
+                    (&bucket.client, self.limiters.get(bucket.limit))
+                && !is_refused
+            {
+                *decision = Some(limiter.try_acquire_at(client, *cost, now)?);
+            }
+        }
+        Ok(decisions)
+    }
+}
+
+/// The answer to a request that nothing refuses.
+const PASSED: Decision = Decision::Allowed {
+    remaining: 0,
+    delay: Duration::ZERO,
+    reset_after: Duration::ZERO,
+};
+
+/// The answer to one that lacks a key: it will not do better later.
+const UNIDENTIFIED: Decision = Decision::TooLarge { burst: 0 };
+
+fn at(buckets: &[Bucket], number: u32) -> Option<(usize, &Bucket)> {
+    let place = usize::try_from(number).ok()?;
+    Some((place, buckets.get(place)?))
+}
+
+/// The refusal that lasts longer.
+fn longer(one: Option<Decision>, other: Decision) -> Decision {
+    let wait = |decision: Decision| decision.retry_after().unwrap_or_default();
+    match one {
+        Some(one) if wait(one) >= wait(other) => one,
+        _ => other,
+    }
+}
+
+fn figures(limit: &Limit, tallies: Vec<Tally>, client_limit: u64, top: usize) -> LimitFigures {
+    let untold = limit.key().parts().iter().filter(|part| !is_logged(part));
+    let sum = |each: fn(&Tally) -> u64| tallies.iter().map(each).fold(0, u64::saturating_add);
+    LimitFigures {
+        name: limit.name().to_owned(),
+        rule: limit.rule().to_string(),
+        key: limit.key().to_string(),
+        is_shadow: limit.is_shadow(),
+        untold: untold.map(Part::to_string).collect(),
+        requests: sum(|tally| tally.requests),
+        limited_requests: sum(|tally| tally.limited),
+        client_limit,
+        clients: count(&tallies),
+        limited_clients: limited(&tallies),
+        top: most_limited(tallies, top),
+    }
+}
