@@ -17,7 +17,9 @@ pub fn run(bytes: &[u8]) {
         Ok(policy) => {
             for limit in policy.limits() {
                 assert!(limit.limiter(ManualClock::default()).is_ok(), "{limit:?}");
-                assert!(limit.rule().most_within(limit.rule().time_to_fill()) > 0);
+                let (burst, fills) = (limit.rule().burst(), limit.rule().time_to_fill());
+                assert!(limit.most_within(fills) >= burst, "{limit:?}");
+                assert!(limit.rule().most_within(fills).saturating_sub(burst) <= burst);
             }
         }
         Err(errors) => {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write;
+use std::io::{Read as _, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use jiff::SignedDuration;
 use tollgate::ManualClock;
+use tollgate_policy::file::LONGEST_FILE;
 use tollgate_policy::path::Path;
 use tollgate_policy::policy::Seen;
 use tollgate_policy::proxies::{Peer, Source};
@@ -128,11 +129,17 @@ fn line(text: &mut String, label: &str, says: &str) {
     _ = writeln!(text, "{before:<LABEL$}{row}");
 }
 
-/// A file of text.
+/// A policy file's text.
 pub(crate) fn read_text(file: &std::path::Path) -> Result<String, Error> {
     let name = file.display().to_string();
-    match fs::read(file) {
-        Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::NotText { name }),
+    let mut bytes = Vec::new();
+    // One byte more than may be, so that too many are told as that.
+    let most = u64::try_from(LONGEST_FILE)
+        .unwrap_or(u64::MAX)
+        .saturating_add(1);
+    let read = fs::File::open(file).and_then(|file| file.take(most).read_to_end(&mut bytes));
+    match read {
+        Ok(_) => String::from_utf8(bytes).map_err(|_| Error::NotText { name }),
         Err(source) => Err(Error::Input { name, source }),
     }
 }
@@ -171,17 +178,24 @@ fn lines(limit: &Limit) -> Vec<(&'static str, String)> {
         Some(except) => format!("{}, but not {except}", limit.requests()),
         None => limit.requests().to_string(),
     };
-    let most = SPANS.map(|(span, time)| format!("{} {span}", grouped(rule.most_within(time))));
+    let most = SPANS.map(|(span, time)| format!("{} {span}", grouped(limit.most_within(time))));
     let mut lines = vec![
         ("limit", format!("{rule} ({})", rule.algorithm())),
         ("for", for_whom),
         ("key", limit.key().to_string()),
-        ("admits", format!("at most {}", most.join(", "))),
+        ("tokens", format!("at most {}", most.join(", "))),
         ("memory", memory(limit)),
     ];
     if limit.is_shadow() {
         let says = "counts what it would refuse, and refuses nothing";
         lines.insert(1, ("shadow", says.to_owned()));
+    }
+    if matches!(rule, Rule::LeakyBucket(_)) {
+        let says = format!(
+            "what would have to wait longer than {}",
+            span(limit.max_delay())
+        );
+        lines.push(("refuses", says));
     }
     lines.extend(forgetting(limit));
     lines
@@ -235,7 +249,12 @@ fn forgetting(limit: &Limit) -> Vec<(&'static str, String)> {
         (WhenFull::ForgetSettled, _) => (fills, "or sooner, once it has all its tokens"),
         (_, Idle::After(idle)) => (idle, "as the file says"),
         (_, Idle::Never) => {
-            let full = format!("for good, once {} names were seen", grouped_size(clients));
+            let then = match limit.when_full() {
+                WhenFull::Share => ", and newcomers share one bucket then",
+                WhenFull::Refuse | WhenFull::ForgetSettled | _ => "",
+            };
+            let names = grouped_size(clients);
+            let full = format!("for good, once {names} names were seen{then}");
             return vec![("forgets", "nobody".to_owned()), ("full", full)];
         }
         _ => (fills, "the time to fill"),
@@ -245,16 +264,27 @@ fn forgetting(limit: &Limit) -> Vec<(&'static str, String)> {
         WhenFull::Refuse | WhenFull::ForgetSettled | _ => "lock some of them out",
     };
     let clients = u128::try_from(clients).unwrap_or(u128::MAX);
-    let names = clients
-        .saturating_mul(1_000_000_000)
-        .checked_div(idle.as_nanos());
-    let names = u64::try_from(names.unwrap_or(0)).unwrap_or(u64::MAX);
+    // In the shortest unit in which it is one name at least.
+    let within = |seconds: u64| {
+        let unit = Duration::from_secs(seconds).as_nanos();
+        let names = clients.saturating_mul(unit).checked_div(idle.as_nanos());
+        names.map_or(0, |names| u64::try_from(names).unwrap_or(u64::MAX))
+    };
+    let units = [
+        (1, "second"),
+        (60, "minute"),
+        (3_600, "hour"),
+        (86_400, "day"),
+    ];
+    let units = units.map(|(seconds, unit)| (within(seconds), unit));
+    let seen = units.into_iter().find(|(names, _)| *names > 0);
+    let (names, unit) = seen.unwrap_or((0, "day"));
     let mut lines = vec![(
         "forgets",
         format!("a client {} after its last attempt ({when})", span(idle)),
     )];
     if clients > 1 {
-        let says = format!("more than {} new names a second {full}", grouped(names));
+        let says = format!("more than {} new names a {unit} {full}", grouped(names));
         lines.push(("full", says));
     }
     if idle < fills {
@@ -401,7 +431,13 @@ fn asked(policy: &Policy, request: &Tried, paint: Paint) -> String {
             Some(Answer::Passes) => "lets it pass for want of a key".to_owned(),
             Some(_) => String::new(),
         };
-        line(&mut text, "holds", &says);
+        let shadow = if limit.is_shadow() {
+            "only counts; "
+        } else {
+            ""
+        };
+        let shadow = call.map_or("", |_| shadow);
+        line(&mut text, "holds", &format!("{shadow}{says}"));
         for (part, seen) in call.map_or_else(Vec::new, |_| policy.seen(limit, request)) {
             let says = match seen {
                 Seen::Is(value) => format!("{part} {}", one_line(&format!("{value:?}"))),

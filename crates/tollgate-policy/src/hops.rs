@@ -7,6 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::address::canonical;
+use crate::key::is_of_token;
 
 /// The address that a proxy saw; `None` where none is written.
 pub(crate) type Hop = Option<IpAddr>;
@@ -23,16 +24,21 @@ pub(crate) fn x_forwarded_for<'l>(lines: &'l [&'l [u8]]) -> impl Iterator<Item =
 pub(crate) fn forwarded<'l>(lines: &'l [&'l [u8]]) -> impl Iterator<Item = Hop> + 'l {
     elements(lines).map(|element| {
         let mut named = None;
-        for pair in element.split(|byte| *byte == b';') {
+        for pair in element.split(|byte| *byte == b';').map(<[u8]>::trim_ascii) {
+            if pair.is_empty() {
+                continue;
+            }
+            // Anything but a name and a value is inside of quotes that something else cut.
             let mut halves = pair.splitn(2, |byte| *byte == b'=');
-            let (name, value) = (halves.next()?.trim_ascii(), halves.next());
+            let (name, value) = (halves.next()?.trim_ascii(), halves.next()?.trim_ascii());
+            if name.is_empty() || !name.iter().all(|byte| is_of_token(*byte)) || is_cut(value) {
+                return None;
+            }
             if name.eq_ignore_ascii_case(b"for") {
                 if named.is_some() {
                     return None;
                 }
-                named = Some(quoted_or_token(value?.trim_ascii())?);
-            } else if value.is_some_and(|value| is_cut(value.trim_ascii())) {
-                return None;
+                named = Some(quoted_or_token(value)?);
             }
         }
         node(named?)
@@ -77,10 +83,6 @@ fn quoted_or_token(value: &[u8]) -> Option<&[u8]> {
 /// may be the client's, whose `Host` a proxy quotes.
 fn is_cut(value: &[u8]) -> bool {
     value.contains(&b'"') && quoted_or_token(value).is_none()
-}
-
-fn is_of_token(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The address of a node: alone, or with a port; of IPv6 in brackets or not, its zone left out.

@@ -32,7 +32,8 @@ pub enum Part {
     /// The method; `HEAD` is `GET`, and those that HTTP does not define are one.
     Method,
     /// A header's value, without blanks around it. Of `authorization` the scheme's spelling does
-    /// not count, and of `Basic` credentials only the user name does.
+    /// not count, and of `Basic` and `Digest` credentials only the user name does; of schemes with
+    /// other parameters, as of signatures, none is told.
     Header(String),
     /// A cookie's value, without quotes around it and with `%XX` decoded.
     Cookie(String),
@@ -61,11 +62,8 @@ impl FromStr for Part {
             ("header" | "cookie" | "query" | "descriptor", None) => return Err(PartError::NoName),
             _ => return Err(PartError::Unknown),
         };
-        let is_token = |name: &str| {
-            let of_token =
-                |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-            (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(of_token)
-        };
+        let is_token =
+            |name: &str| (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(is_of_token);
         match part.name() {
             Some(name) if !is_token(name) => Err(PartError::Name),
             _ => Ok(part),
@@ -143,6 +141,10 @@ pub(crate) enum Value {
 impl Value {
     /// Another one beside it: the same if they are alike, else neither.
     fn add(&mut self, other: Vec<u8>) {
+        // Nothing is no value.
+        if other.is_empty() {
+            return;
+        }
         match self {
             Self::Absent => *self = Self::Is(other),
             Self::Is(value) if *value == other => {}
@@ -208,7 +210,12 @@ impl Value {
                     [b'"', inner @ .., b'"'] => inner,
                     text => text,
                 };
-                self.add(decoded(bare).into_owned());
+                // Services differ about quotes and what is escaped between them.
+                if bare.iter().any(|byte| matches!(byte, b'"' | b'\\')) {
+                    *self = Self::Ambiguous;
+                } else {
+                    self.add(decoded(bare).into_owned());
+                }
             }
         }
     }
@@ -218,12 +225,20 @@ impl Value {
         let Some((_, query)) = halves(until(target, b'#'), b'?') else {
             return Self::Absent;
         };
-        let mut value = Self::Absent;
-        for pair in query.split(|byte| *byte == b'&') {
-            let (own, text) = halves(pair, b'=').unwrap_or((pair, b""));
-            if &*form_decoded(own) == name.as_bytes() {
-                value.add(form_decoded(text).into_owned());
+        let read = |is_end: fn(&u8) -> bool| {
+            let mut value = Self::Absent;
+            for pair in query.split(is_end) {
+                let (own, text) = halves(pair, b'=').unwrap_or((pair, b""));
+                if &*form_decoded(own) == name.as_bytes() {
+                    value.add(form_decoded(text).into_owned());
+                }
             }
+            value
+        };
+        let value = read(|byte| *byte == b'&');
+        // Some services end a parameter at a semicolon too.
+        if query.contains(&b';') && read(|byte| matches!(byte, b'&' | b';')) != value {
+            return Self::Ambiguous;
         }
         value
     }
@@ -239,6 +254,11 @@ pub(crate) fn known_method(method: &[u8]) -> Option<&'static str> {
     }
     let mut known = KNOWN.into_iter();
     known.find(|known| method.eq_ignore_ascii_case(known.as_bytes()))
+}
+
+/// Whether a byte is one of a token's (RFC 9110, 5.6.2).
+pub(crate) fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// What comes before the first such byte.
@@ -264,24 +284,44 @@ fn form_decoded(text: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Who the credentials of `authorization` are of (RFC 9110, 11.6.2): the scheme in small letters
-/// and what comes behind it; of `Basic` (RFC 7617) the user name alone, or a wrong password would
-/// be another client. `None` if there is nobody to be told from them.
+/// and what comes behind it; of `Basic` (RFC 7617) and `Digest` (RFC 7616) the user name alone, or
+/// a wrong password would be another client. `None` if there is nobody to be told from them, as
+/// from a signature.
 fn credentials(line: &[u8]) -> Option<Vec<u8>> {
     let is_blank = |byte: &u8| byte.is_ascii_whitespace();
     let end = line.iter().position(is_blank).unwrap_or(line.len());
     let (scheme, rest) = line.split_at_checked(end)?;
     let mut bytes = scheme.to_ascii_lowercase();
-    let is_basic = bytes == b"basic";
-    bytes.push(b' ');
     let rest = rest.trim_ascii();
-    if is_basic {
-        let plain = basic_alphabet().decode(rest).ok()?;
-        let (user, _) = halves(&plain, b':')?;
-        bytes.extend_from_slice(user);
-    } else {
-        bytes.extend_from_slice(rest);
-    }
+    let is_listed = rest
+        .iter()
+        .any(|byte| byte.is_ascii_whitespace() || b",\"".contains(byte));
+    let who = match bytes.as_slice() {
+        b"basic" => {
+            let plain = basic_alphabet().decode(rest).ok()?;
+            let (user, _) = halves(&plain, b':')?;
+            user.to_vec()
+        }
+        b"digest" => parameter(rest, b"username")?.to_vec(),
+        // Parameters, some of which are another each time.
+        _ if is_listed => return None,
+        _ => rest.to_vec(),
+    };
+    bytes.push(b' ');
+    bytes.extend_from_slice(&who);
     Some(bytes)
+}
+
+/// A parameter in quotes that hold neither quotes nor backslashes.
+fn parameter<'l>(list: &'l [u8], name: &[u8]) -> Option<&'l [u8]> {
+    let mut pairs = list
+        .split(|byte| *byte == b',')
+        .filter_map(|pair| halves(pair, b'='));
+    let (_, value) = pairs.find(|(own, _)| own.trim_ascii().eq_ignore_ascii_case(name))?;
+    match value.trim_ascii() {
+        [b'"', inner @ .., b'"'] if !inner.iter().any(|byte| b"\"\\".contains(byte)) => Some(inner),
+        _ => None,
+    }
 }
 
 /// As forgiving as services are: padded or not.
@@ -349,6 +389,15 @@ impl Key {
         Self::of(&["cookie:", name].concat())
     }
 
+    /// A parameter of the query.
+    ///
+    /// # Errors
+    ///
+    /// A name that is no token.
+    pub fn query(name: &str) -> Result<Self, PartError> {
+        Self::of(&["query:", name].concat())
+    }
+
     /// What the service says about a request under that name.
     ///
     /// # Errors
@@ -376,12 +425,14 @@ impl Key {
     ///
     /// # Errors
     ///
-    /// More than eight.
+    /// More than eight, or a name that is no token.
     pub fn of_parts(parts: Vec<Part>) -> Result<Self, PartError> {
         if parts.len() > MOST_PARTS {
             return Err(PartError::TooMany);
         }
-        Ok(Self(parts))
+        // Each as it is read from text: header names are in small letters, whoever wrote them.
+        let parts = parts.into_iter().map(|part| part.to_string().parse());
+        Ok(Self(parts.collect::<Result<_, _>>()?))
     }
 
     /// Its parts.

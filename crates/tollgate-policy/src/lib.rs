@@ -3,7 +3,7 @@
 //! A [`Policy`] is some [`Limit`]s, each for some requests, with a [`Key`] that tells its clients
 //! apart. It is made in code, or read from a policy file (feature `file`). It knows no sockets, no
 //! HTTP types and no clock: whoever brings a [`Request`] is told what that asks
-//! of each limit ([`Policy::calls`]), and asks it.
+//! of each limit ([`Policy::calls`]), and asks them ([`Gate`], where buckets are in this process).
 //!
 //! What a client sends does not choose its bucket, but by the parts of the key:
 //!
@@ -16,6 +16,7 @@
 pub mod address;
 #[cfg(feature = "file")]
 pub mod file;
+pub mod gate;
 mod hops;
 pub mod key;
 pub mod limit;
@@ -26,6 +27,7 @@ pub mod proxies;
 pub mod request;
 pub mod rule;
 
+pub use gate::{Gate, Outcome, Verdict};
 pub use key::Key;
 pub use limit::{Cost, Idle, Limit, MissingKey, OnError, Requests, WhenFull};
 pub use policy::{Answer, Call, Policy};

@@ -17,6 +17,10 @@ pub const LONGEST_LIMIT_NAME: usize = 64;
 pub const MOST_PATTERNS: usize = 64;
 /// The clients that a limit tracks at most, unless told otherwise.
 pub const MAX_CLIENTS: usize = 1_000_000;
+/// More than any memory holds.
+pub const MOST_CLIENTS: u64 = (1 << 40) - 1;
+/// How long a leaky bucket holds a request back, unless told otherwise.
+pub const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// What becomes of a request that lacks a part of a limit's key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,11 +132,12 @@ impl Requests {
         self
     }
 
-    /// Whether a request is one of them, in any reading of its path.
+    /// Whether a request is one of them, in any reading of its path; one without a path (`*`) is,
+    /// if all paths are.
     #[must_use]
     pub fn have(&self, path: Option<&Path<'_>>, method: &[u8]) -> bool {
-        let is_there = path.is_some_and(|path| self.paths.iter().any(|own| own.matches(path)));
-        (self.paths.is_empty() || is_there) && self.has_method(method)
+        let matches = |own: &Pattern| path.map_or(own.is_everything(), |path| own.matches(path));
+        (self.paths.is_empty() || self.paths.iter().any(matches)) && self.has_method(method)
     }
 
     /// Whether it surely is, in every reading: a request is not left out for its spelling.
@@ -241,7 +246,7 @@ impl Limit {
             on_error: OnError::default(),
             cost: Cost::default(),
             is_shadow: false,
-            max_delay: Duration::ZERO,
+            max_delay: MAX_DELAY,
         })
     }
 
@@ -365,6 +370,26 @@ impl Limit {
         let left_out = self.except.as_ref();
         self.requests.have(path, method)
             && !left_out.is_some_and(|except| except.surely_have(path, method))
+    }
+
+    /// The most tokens that one client can get in any stretch of so much time: see
+    /// [`Rule::most_within`]. With an idle time below the time to fill, it gets a full bucket more
+    /// each time that it stays away so long.
+    #[must_use]
+    pub fn most_within(&self, time: Duration) -> u64 {
+        let most = self.rule.most_within(time);
+        match (self.idle, self.when_full) {
+            (Idle::After(idle), WhenFull::Refuse | WhenFull::Share)
+                if idle < self.rule.time_to_fill() && !time.is_zero() =>
+            {
+                let fresh = time.as_nanos().div_ceil(idle.as_nanos().max(1));
+                let more = fresh
+                    .saturating_sub(1)
+                    .saturating_mul(self.rule.burst().into());
+                most.saturating_add(u64::try_from(more).unwrap_or(u64::MAX))
+            }
+            _ => most,
+        }
     }
 
     /// The limiter that keeps its buckets in this process.

@@ -2,18 +2,19 @@
 //!
 //! Services read odd paths in different ways: some decode `%2F` before they split a path into
 //! segments and some after, some resolve `..` and some hand it to the handler, some cut `;...` off.
-//! No single form is what all of them see. So a path has up to four *readings*, and a limit holds
+//! No single form is what all of them see. So a path has up to six *readings*, and a limit holds
 //! for it if it does for any of them: an odd spelling then only meets more limits. A bucket of its
 //! own takes one form, the most thoroughly undone, so no spelling of a path has another bucket.
 //!
 //! | | segments end at `/` | and at a decoded `/` or `\`, `;...` cut off |
 //! |---|---|---|
 //! | `.` and `..` kept | first | second |
-//! | resolved | third | fourth, and the bucket's |
+//! | resolved, `..` taking an empty segment with it | third | fourth |
+//! | resolved, empty segments being none | fifth | sixth, and the bucket's |
 //!
-//! In all of them `%XX` is decoded once, empty segments (`//`, a last `/`) are none, and neither
-//! query nor fragment is part of a path. A path without any of this has one reading, and costs one
-//! pass.
+//! In all of them `%XX` is decoded once, empty segments (`//`, a last `/`) are none in the end, and
+//! neither query nor fragment is part of a path. A path without any of this has one reading, and
+//! costs one pass.
 
 use std::borrow::Cow;
 
@@ -21,12 +22,12 @@ use std::borrow::Cow;
 #[derive(Clone, Debug)]
 pub struct Path<'t> {
     /// The readings, apart from each other; the last is that of the bucket.
-    readings: Vec<Vec<Cow<'t, [u8]>>>,
+    readings: Vec<Segments<'t>>,
 }
 
 impl<'t> Path<'t> {
     /// The path of a request's target as it was sent: `/a?b`, or `http://host/a?b` to a proxy.
-    /// `None` for `*`, and for what names no path at all, as of a `CONNECT`.
+    /// `None` for `*`. What is neither, as of a `CONNECT`, is taken for a path without its slash.
     ///
     /// With `ignores_case`, ASCII letters are all small.
     ///
@@ -42,31 +43,16 @@ impl<'t> Path<'t> {
     /// ```
     #[must_use]
     pub fn new(target: &'t [u8], ignores_case: bool) -> Option<Self> {
-        let path = path_of(target)?;
-        let raw = || {
-            path.split(|byte| *byte == b'/')
-                .filter(|segment| !segment.is_empty())
-        };
-        let small = |segment: Cow<'t, [u8]>| match segment {
-            segment if !ignores_case || !segment.iter().any(u8::is_ascii_uppercase) => segment,
-            segment => Cow::Owned(segment.to_ascii_lowercase()),
-        };
-        let strict: Vec<_> = raw().map(|segment| small(decoded(segment))).collect();
-        let is_odd = |byte: &u8| matches!(byte, b'%' | b';' | b'\\');
-        let lenient = path.iter().any(is_odd).then(|| {
-            let before = |segment: &'t [u8]| segment.split(|byte| *byte == b';').next();
-            let cut = raw().filter_map(before).map(decoded);
-            cut.flat_map(split).map(small).collect()
-        });
-        let mut readings = Vec::with_capacity(1);
-        for reading in [Some(strict), lenient].into_iter().flatten() {
-            let resolved = resolved(&reading);
-            for reading in [Some(reading), resolved].into_iter().flatten() {
-                // The bucket's has to be the last.
-                readings.retain(|other| *other != reading);
-                readings.push(reading);
+        let readings = match path_of(target)? {
+            Cow::Borrowed(path) => readings(path, ignores_case),
+            Cow::Owned(path) => {
+                let readings = readings(&path, ignores_case).into_iter();
+                let owned = |segment: Cow<'_, [u8]>| Cow::Owned(segment.into_owned());
+                readings
+                    .map(|reading| reading.into_iter().map(owned).collect())
+                    .collect()
             }
-        }
+        };
         Some(Self { readings })
     }
 
@@ -103,22 +89,67 @@ impl std::fmt::Display for Path<'_> {
     }
 }
 
-/// What of a target is its path.
-fn path_of(target: &[u8]) -> Option<&[u8]> {
-    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#'));
-    let before = target.get(..end.unwrap_or(target.len())).unwrap_or(target);
-    match before {
-        b"*" => None,
-        [b'/', ..] => Some(before),
-        _ => {
-            let scheme = before.windows(3).position(|part| part == b"://")?;
-            let is_scheme = before.iter().take(scheme).all(u8::is_ascii_alphanumeric);
-            let behind = before.get(scheme.saturating_add(3)..)?;
-            let authority = behind.iter().position(|byte| *byte == b'/');
-            (is_scheme && scheme > 0)
-                .then(|| authority.and_then(|at| behind.get(at..)).unwrap_or(b"/"))
+/// Segments without slashes.
+type Segments<'p> = Vec<Cow<'p, [u8]>>;
+
+/// All readings of a path, apart from each other; the last is that of the bucket.
+fn readings(path: &[u8], ignores_case: bool) -> Vec<Segments<'_>> {
+    let raw = || path.split(|byte| *byte == b'/').skip(1);
+    let strict: Segments<'_> = raw()
+        .map(|segment| small(decoded(segment), ignores_case))
+        .collect();
+    let is_odd = |byte: &u8| matches!(byte, b'%' | b';' | b'\\');
+    let lenient = path.iter().any(is_odd).then(|| {
+        let whole = raw().map(|segment| decoded(before(segment)));
+        whole
+            .flat_map(split)
+            .map(|segment| small(segment, ignores_case))
+            .collect()
+    });
+    let mut readings: Vec<Segments<'_>> = Vec::with_capacity(1);
+    for reading in [Some(strict), lenient].into_iter().flatten() {
+        let with_empty = resolved(&reading).map(without_empty);
+        let reading = without_empty(reading);
+        let resolved = resolved(&reading);
+        for reading in [with_empty, Some(reading), resolved].into_iter().flatten() {
+            // The bucket's has to be the last.
+            readings.retain(|other| *other != reading);
+            readings.push(reading);
         }
     }
+    readings
+}
+
+fn small(segment: Cow<'_, [u8]>, ignores_case: bool) -> Cow<'_, [u8]> {
+    if ignores_case && segment.iter().any(u8::is_ascii_uppercase) {
+        Cow::Owned(segment.to_ascii_lowercase())
+    } else {
+        segment
+    }
+}
+
+/// What of a target is its path, which begins with a slash or lacks one; `*` is none.
+fn path_of(target: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let end = target.iter().position(|byte| matches!(byte, b'?' | b'#'));
+    let before = target.get(..end.unwrap_or(target.len())).unwrap_or(target);
+    if before == b"*" {
+        return None;
+    }
+    if before.starts_with(b"/") {
+        return Some(Cow::Borrowed(before));
+    }
+    let scheme = before.windows(3).position(|part| part == b"://");
+    let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+    let behind = scheme.filter(|end| *end > 0 && before.iter().take(*end).all(is_of_scheme));
+    let behind = behind.and_then(|end| before.get(end.saturating_add(3)..));
+    Some(match behind {
+        Some(behind) => {
+            let path = behind.iter().position(|byte| *byte == b'/');
+            Cow::Borrowed(path.and_then(|at| behind.get(at..)).unwrap_or(b"/"))
+        }
+        // What no client should send, and some service may answer.
+        None => Cow::Owned([b"/", before].concat()),
+    })
 }
 
 /// A part of a target with each `%XX` as its byte; what is no such thing stays. Once: what comes of
@@ -148,18 +179,29 @@ fn hexadecimal(digit: u8) -> Option<u8> {
     u8::try_from(digit).ok()
 }
 
-/// The segments that a decoded one falls into.
-fn split(segment: Cow<'_, [u8]>) -> impl Iterator<Item = Cow<'_, [u8]>> {
+/// What comes before a semicolon.
+fn before(segment: &[u8]) -> &[u8] {
+    let end = segment.iter().position(|byte| *byte == b';');
+    segment
+        .get(..end.unwrap_or(segment.len()))
+        .unwrap_or(segment)
+}
+
+/// The segments that a decoded one falls into, each up to a semicolon that was escaped.
+fn split(segment: Cow<'_, [u8]>) -> Vec<Cow<'_, [u8]>> {
     let is_end = |byte: &u8| matches!(byte, b'/' | b'\\');
-    let whole = !segment.iter().any(is_end);
-    let mut parts: Vec<Cow<'_, [u8]>> = Vec::new();
-    if whole {
-        parts.push(segment);
-    } else {
-        let owned = segment.split(is_end).map(|part| Cow::Owned(part.to_vec()));
-        parts.extend(owned);
+    if !segment.iter().any(|byte| is_end(byte) || *byte == b';') {
+        return vec![segment];
     }
-    parts.into_iter().filter(|part| !part.is_empty())
+    let parts = segment.split(is_end);
+    parts
+        .map(|part| Cow::Owned(before(part).to_vec()))
+        .collect()
+}
+
+fn without_empty(mut segments: Segments<'_>) -> Segments<'_> {
+    segments.retain(|segment| !segment.is_empty());
+    segments
 }
 
 /// Without `.`, and without `..` and the segment before each; `None` if none of them is there.

@@ -60,6 +60,12 @@ impl Pattern {
             .any(|reading| self.matches_segments(reading))
     }
 
+    /// Whether it is `/**`: every path, and what is none (`*`).
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        self.is_open && self.segments.is_empty()
+    }
+
     /// Whether every reading does: for what a limit leaves out.
     #[must_use]
     pub fn matches_surely(&self, path: &Path<'_>) -> bool {

@@ -1,7 +1,7 @@
 //! All limits of a service, and how its clients are told.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use crate::address::Prefixes;
@@ -116,11 +116,13 @@ impl Policy {
     /// The names under which [`Request::descriptor`] is asked for values.
     pub fn descriptors(&self) -> impl Iterator<Item = &str> {
         let parts = self.limits.iter().flat_map(|limit| limit.key().parts());
-        parts.filter_map(|part| match part {
+        let names = parts.filter_map(|part| match part {
             Part::Descriptor(_) => part.name(),
             Part::Ip | Part::Path | Part::Method => None,
             Part::Header(_) | Part::Cookie(_) | Part::Query(_) => None,
-        })
+        });
+        let names: BTreeSet<&str> = names.collect();
+        names.into_iter()
     }
 
     /// What a request asks of each limit that holds for it, in the order of the limits.
@@ -211,6 +213,14 @@ pub struct Call {
     pub answer: Answer,
 }
 
+impl Call {
+    /// Of the limit at that place.
+    #[must_use]
+    pub fn new(limit: usize, answer: Answer) -> Self {
+        Self { limit, answer }
+    }
+}
+
 /// What a request asks of a limit that holds for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -222,7 +232,8 @@ pub enum Answer {
         /// How many, at least 1.
         cost: u64,
     },
-    /// Nothing, since it lacks a part of the key: it is to be refused.
+    /// Nothing, since it lacks a part of the key: it is to be refused, but by a limit that only
+    /// counts.
     Unidentified,
     /// Nothing, since it lacks a part of the key: it passes this limit by.
     Passes,
@@ -325,14 +336,14 @@ impl<'a, R: Request> Facts<'a, R> {
     fn cost(&self, cost: &Cost) -> u64 {
         let name = match cost {
             Cost::Fixed(tokens) => return (*tokens).max(1),
-            Cost::Header(name) => name,
+            Cost::Header(name) => name.to_ascii_lowercase(),
         };
         if !self.policy.proxies.trusts(self.request.peer()) {
             return 1;
         }
         // The largest, if there are several.
         let mut most = 1;
-        self.request.header(name, &mut |line| {
+        self.request.header(&name, &mut |line| {
             let line = line.trim_ascii();
             if !line.is_empty() && line.iter().all(u8::is_ascii_digit) {
                 let digits = std::str::from_utf8(line).unwrap_or_default();

@@ -46,7 +46,7 @@ pub enum AddressHeader {
     XForwardedFor,
     /// `Forwarded` (RFC 7239): the `for` of each element.
     Forwarded,
-    /// A header that holds one address, such as `X-Real-IP`, in lower case. One that comes twice,
+    /// A header that holds one address, such as `X-Real-IP`. One that comes twice,
     /// or holds anything else, is not believed.
     One(String),
 }
@@ -129,6 +129,10 @@ impl Proxies {
         }
         let mut trusted = IpNet::aggregate(&networks);
         trusted.sort_unstable_by_key(IpNet::network);
+        let header = match header {
+            AddressHeader::One(name) => AddressHeader::One(name.to_ascii_lowercase()),
+            list @ (AddressHeader::XForwardedFor | AddressHeader::Forwarded) => list,
+        };
         Self {
             trusted,
             trusts_unix,

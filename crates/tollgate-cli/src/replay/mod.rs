@@ -13,15 +13,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use indicatif::ProgressBar;
-use tollgate::{Quota, Rate};
-use tollgate_policy::Policy;
+use tollgate::{ManualClock, Quota, Rate};
 use tollgate_policy::rule::default_burst;
+use tollgate_policy::{Gate, Policy};
 
 use crate::check::read_text;
 use crate::error::Error;
 use crate::terminal::{Paint, one_line};
 use inputs::Input;
-use policy::{Asked, PolicyTrial};
+use policy::Asked;
 use records::{Clients, Log, Names, Parts};
 use tally::Trial;
 
@@ -123,9 +123,9 @@ pub fn run(
     let report = match (&args.policy, &args.rate) {
         (Some(file), _) => {
             let policy = policy_of(file)?;
-            let trial = PolicyTrial::new(&policy).map_err(Error::Quota)?;
-            let parts = read(&inputs, Log::new(Asked::new(&policy)), notes)?;
-            let figures = trial.run(parts, args.top).map_err(Error::Clock)?;
+            let gate = Gate::new(policy, ManualClock::default()).map_err(Error::Quota)?;
+            let parts = read(&inputs, Log::new(Asked::new(gate.policy())), notes)?;
+            let figures = policy::run(&gate, parts, args.top).map_err(Error::Clock)?;
             let file = file.display().to_string();
             if args.json {
                 report::policy_json(&figures, &file, &names).map_err(Error::Output)?

@@ -3,14 +3,11 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use tollgate::{
-    AnyLimit, BuildError, ClockWentBackwards, Decision, KeyedLimiter, ManualClock, Timestamp,
-    acquire_all,
-};
+use tollgate::{ClockWentBackwards, Decision, ManualClock, Timestamp};
 use tollgate_policy::key::{Client, Part};
 use tollgate_policy::policy::Seen;
 use tollgate_policy::proxies::Peer;
-use tollgate_policy::{Answer, Limit, Policy, Request};
+use tollgate_policy::{Answer, Call, Gate, Limit, Outcome, Policy, Request};
 
 use super::line::Line;
 use super::records::{Names, Numbered, Parts};
@@ -124,7 +121,17 @@ pub struct AllAsked {
     clients: Vec<Box<[u8]>>,
     buckets: Vec<Bucket>,
     shown: Vec<Box<[u8]>>,
-    asks: Vec<(u32, Asks)>,
+    requests: Vec<OneAsked>,
+}
+
+/// What some requests ask.
+#[derive(Debug)]
+struct OneAsked {
+    /// Whose they are, by number.
+    client: u32,
+    /// For each call the number of its bucket.
+    buckets: Vec<u32>,
+    calls: Vec<Call>,
 }
 
 impl<'p> Asked<'p> {
@@ -188,11 +195,32 @@ impl Names for Asked<'_> {
     }
 
     fn into_all(self) -> AllAsked {
+        let buckets = self.buckets.into_all();
+        let call = |(number, cost): &(u32, u64)| {
+            let bucket = buckets.get(usize::try_from(*number).ok()?)?;
+            let answer = match bucket.client.clone() {
+                Some(client) => Answer::Takes {
+                    client,
+                    cost: *cost,
+                },
+                None => Answer::Unidentified,
+            };
+            Some((*number, Call::new(bucket.limit, answer)))
+        };
+        let asks = self.asks.into_all().into_iter();
+        let requests = asks.map(|(client, asks)| {
+            let (buckets, calls) = asks.iter().filter_map(call).unzip();
+            OneAsked {
+                client,
+                buckets,
+                calls,
+            }
+        });
         AllAsked {
+            requests: requests.collect(),
             clients: self.clients.into_all(),
-            buckets: self.buckets.into_all(),
             shown: self.shown,
-            asks: self.asks.into_all(),
+            buckets,
         }
     }
 }
@@ -233,147 +261,76 @@ pub struct LimitFigures {
     pub top: Vec<Tally>,
 }
 
-/// A policy, ready to be tried once.
-#[derive(Debug)]
-pub struct PolicyTrial<'p> {
-    policy: &'p Policy,
-    limiters: Vec<KeyedLimiter<AnyLimit, ManualClock>>,
+/// Tries a policy on a log; each limit with its own number of clients and idle time. Keeps the
+/// `top` clients hit most, of each limit.
+///
+/// # Errors
+///
+/// Records that are not in time order.
+pub fn run(
+    gate: &Gate<ManualClock>,
+    parts: Parts<AllAsked>,
+    top: usize,
+) -> Result<PolicyFigures, ClockWentBackwards> {
+    let AllAsked {
+        clients,
+        buckets,
+        shown,
+        requests,
+    } = parts.clients;
+    let named = |client| Tally {
+        client,
+        ..Tally::default()
+    };
+    let mut of_clients: Vec<Tally> = clients.into_iter().map(named).collect();
+    let mut of_buckets: Vec<Tally> = shown.into_iter().map(named).collect();
+    let limits = gate.policy().limits();
+    let mut full = vec![0_u64; limits.len()];
+    for record in &parts.records {
+        let place = usize::try_from(record.client).ok();
+        let Some(request) = place.and_then(|place| requests.get(place)) else {
+            continue;
+        };
+        let now = Timestamp::from_nanos(record.at_ns);
+        let verdict = gate.decide_at(&request.calls, now)?;
+        for (bucket, said) in request.buckets.iter().zip(verdict.said()) {
+            let Some(decision) = decision(said.outcome) else {
+                continue;
+            };
+            if let Some(tally) = at(&mut of_buckets, *bucket) {
+                tally.add(decision);
+            }
+            if let (Decision::ClientLimit, Some(full)) = (decision, full.get_mut(said.limit)) {
+                *full = full.saturating_add(1);
+            }
+        }
+        let refusal = verdict.refused_by().and_then(|said| decision(said.outcome));
+        if let Some(tally) = at(&mut of_clients, request.client) {
+            tally.add(refusal.unwrap_or(PASSED));
+        }
+    }
+    let summary = Summary::new(&parts.records, parts.account, &of_clients);
+    let mut by_limit = vec![Vec::new(); limits.len()];
+    for (bucket, tally) in buckets.iter().zip(of_buckets) {
+        if let Some(own) = by_limit.get_mut(bucket.limit) {
+            own.push(tally);
+        }
+    }
+    let limits = limits.iter().zip(by_limit).zip(full);
+    let limits = limits.map(|((limit, tallies), full)| figures(limit, tallies, full, top));
+    Ok(PolicyFigures {
+        summary,
+        limits: limits.collect(),
+    })
 }
 
-impl<'p> PolicyTrial<'p> {
-    /// A limiter a limit, with its own number of clients and idle time.
-    ///
-    /// # Errors
-    ///
-    /// A limit that cannot be built.
-    pub fn new(policy: &'p Policy) -> Result<Self, BuildError> {
-        let limits = policy.limits().iter();
-        let limiters = limits.map(|limit| limit.limiter(ManualClock::default()));
-        Ok(Self {
-            policy,
-            limiters: limiters.collect::<Result<_, _>>()?,
-        })
-    }
-
-    /// Tries the policy on a log. Keeps the `top` clients hit most, of each limit.
-    ///
-    /// # Errors
-    ///
-    /// Records that are not in time order.
-    pub fn run(
-        self,
-        parts: Parts<AllAsked>,
-        top: usize,
-    ) -> Result<PolicyFigures, ClockWentBackwards> {
-        let AllAsked {
-            clients,
-            buckets,
-            shown,
-            asks,
-        } = parts.clients;
-        let named = |client| Tally {
-            client,
-            ..Tally::default()
-        };
-        let mut of_clients: Vec<Tally> = clients.into_iter().map(named).collect();
-        let mut of_buckets: Vec<Tally> = shown.into_iter().map(named).collect();
-        let mut full = vec![0_u64; self.limiters.len()];
-        for record in &parts.records {
-            let place = usize::try_from(record.client).ok();
-            let Some((client, asks)) = place.and_then(|place| asks.get(place)) else {
-                continue;
-            };
-            let now = Timestamp::from_nanos(record.at_ns);
-            let decided = self.decide(&buckets, asks, now)?;
-            let mut refusal = None;
-            for ((bucket, _), decision) in asks.iter().zip(decided) {
-                let (Some((place, own)), Some(decision)) = (at(&buckets, *bucket), decision) else {
-                    continue;
-                };
-                if let Some(tally) = of_buckets.get_mut(place) {
-                    tally.add(decision);
-                }
-                if let (Decision::ClientLimit, Some(full)) = (decision, full.get_mut(own.limit)) {
-                    *full = full.saturating_add(1);
-                }
-                if !decision.is_allowed() && !self.is_shadow(own.limit) {
-                    refusal = Some(longer(refusal, decision));
-                }
-            }
-            let place = usize::try_from(*client).ok();
-            if let Some(tally) = place.and_then(|place| of_clients.get_mut(place)) {
-                tally.add(refusal.unwrap_or(PASSED));
-            }
-        }
-        let summary = Summary::new(&parts.records, parts.account, &of_clients);
-        let mut by_limit = vec![Vec::new(); self.limiters.len()];
-        for (bucket, tally) in buckets.iter().zip(of_buckets) {
-            if let Some(own) = by_limit.get_mut(bucket.limit) {
-                own.push(tally);
-            }
-        }
-        let limits = self.policy.limits().iter().zip(by_limit).zip(full);
-        let limits = limits.map(|((limit, tallies), full)| figures(limit, tallies, full, top));
-        Ok(PolicyFigures {
-            summary,
-            limits: limits.collect(),
-        })
-    }
-
-    fn is_shadow(&self, limit: usize) -> bool {
-        let limit = self.policy.limits().get(limit);
-        limit.is_some_and(Limit::is_shadow)
-    }
-
-    /// The answers to what one request asks: of the limits that refuse, all or none; then, if these
-    /// let it pass, of each that only counts. `None` of those that are not asked.
-    fn decide(
-        &self,
-        buckets: &[Bucket],
-        asks: &[(u32, u64)],
-        now: Timestamp,
-    ) -> Result<Vec<Option<Decision>>, ClockWentBackwards> {
-        let mut decisions = vec![None; asks.len()];
-        let mut together = Vec::new();
-        let mut places = Vec::new();
-        let mut is_refused = false;
-        for (place, (bucket, cost)) in asks.iter().enumerate() {
-            let Some((_, bucket)) = at(buckets, *bucket) else {
-                continue;
-            };
-            match (&bucket.client, self.limiters.get(bucket.limit)) {
-                (Some(client), Some(limiter)) if !self.is_shadow(bucket.limit) => {
-                    together.push(limiter.ask_at(client, *cost, now)?);
-                    places.push(place);
-                }
-                (None, _) => {
-                    is_refused |= !self.is_shadow(bucket.limit);
-                    if let Some(decision) = decisions.get_mut(place) {
-                        *decision = Some(UNIDENTIFIED);
-                    }
-                }
-                _ => {}
-            }
-        }
-        if !is_refused {
-            is_refused = !acquire_all(&mut together).is_allowed();
-            for (place, ask) in places.iter().zip(&together) {
-                if let Some(decision) = decisions.get_mut(*place) {
-                    *decision = Some(ask.decision());
-                }
-            }
-        }
-        for ((bucket, cost), decision) in asks.iter().zip(&mut decisions) {
-            if let Some((_, bucket)) = at(buckets, *bucket)
-                && self.is_shadow(bucket.limit)
-                && let (Some(client), Some(limiter)) =
-                    (&bucket.client, self.limiters.get(bucket.limit))
-                && !is_refused
-            {
-                *decision = Some(limiter.try_acquire_at(client, *cost, now)?);
-            }
-        }
-        Ok(decisions)
+/// What a limit answered, if it was asked.
+fn decision(outcome: Outcome) -> Option<Decision> {
+    match outcome {
+        Outcome::Decided(decision) => Some(decision),
+        // It will not do better later.
+        Outcome::Unidentified => Some(Decision::TooLarge { burst: 0 }),
+        Outcome::NotAsked | _ => None,
     }
 }
 
@@ -384,21 +341,8 @@ const PASSED: Decision = Decision::Allowed {
     reset_after: Duration::ZERO,
 };
 
-/// The answer to one that lacks a key: it will not do better later.
-const UNIDENTIFIED: Decision = Decision::TooLarge { burst: 0 };
-
-fn at(buckets: &[Bucket], number: u32) -> Option<(usize, &Bucket)> {
-    let place = usize::try_from(number).ok()?;
-    Some((place, buckets.get(place)?))
-}
-
-/// The refusal that lasts longer.
-fn longer(one: Option<Decision>, other: Decision) -> Decision {
-    let wait = |decision: Decision| decision.retry_after().unwrap_or_default();
-    match one {
-        Some(one) if wait(one) >= wait(other) => one,
-        _ => other,
-    }
+fn at(tallies: &mut [Tally], number: u32) -> Option<&mut Tally> {
+    tallies.get_mut(usize::try_from(number).ok()?)
 }
 
 fn figures(limit: &Limit, tallies: Vec<Tally>, client_limit: u64, top: usize) -> LimitFigures {

@@ -58,7 +58,7 @@ fn a_file_is_explained() {
 limit     5/s burst 10 (token-bucket)
 for       GET, POST /api/**, but not /api/health
 key       ["header:x-api-key", "ip"]
-admits    at most 10 at once, 15 in a second, 310 in a minute, 432,010 in a day
+tokens    at most 10 at once, 15 in a second, 310 in a minute, 432,010 in a day
 memory    229 kB for 4,000 clients
 forgets   a client 2s after its last attempt (the time to fill)
 full      more than 2,000 new names a second lock some of them out
@@ -67,7 +67,7 @@ login
 limit     5 in any 900s (sliding-log)
 for       POST /login
 key       ["ip"]
-admits    at most 5 at once, 5 in a second, 5 in a minute, 480 in a day
+tokens    at most 5 at once, 5 in a second, 5 in a minute, 480 in a day
 memory    103 MB for 1,000,000 clients, and 160 B of log a client
 forgets   a client 15m after its last attempt (the time to fill)
 full      more than 1,111 new names a second lock some of them out
@@ -77,8 +77,8 @@ limit     2000/s burst 2000 (token-bucket)
 shadow    counts what it would refuse, and refuses nothing
 for       every request
 key       []
-admits    at most 2,000 at once, 4,000 in a second, 122,000 in a minute,
-          172,802,000 in a day
+tokens    at most 2,000 at once, 202,000 in a second, 12,120,000 in a minute,
+          17,452,800,000 in a day
 memory    860 B for 1 client
 forgets   a client 10ms after its last attempt (as the file says)
 warning   idle is 10ms, and an empty bucket needs 1s to fill: whoever stays away
@@ -88,8 +88,9 @@ session
 limit     10/min burst 10, leaky (leaky-bucket)
 for       every request
 key       ["cookie:sid"]
-admits    at most 10 at once, 10 in a second, 20 in a minute, 14,410 in a day
+tokens    at most 10 at once, 10 in a second, 20 in a minute, 14,410 in a day
 memory    45 MB for 1,000,000 clients
+refuses   what would have to wait longer than 5s
 forgets   nobody
 full      for good, once 1,000,000 names were seen
 "#
@@ -125,7 +126,7 @@ login
 holds     does not hold for it
 
 site
-holds     takes 1
+holds     only counts; takes 1
 
 session
 holds     lets it pass for want of a key
@@ -156,7 +157,7 @@ login
 holds     does not hold for it
 
 site
-holds     takes 1
+holds     only counts; takes 1
 
 session
 holds     takes 2

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use jiff::{Span, SpanRelativeTo};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -80,7 +80,15 @@ impl<'d, 't, 'e, 'x> Fields<'d, 't, 'e, 'x> {
         words: &[(&str, T)],
     ) -> Option<At<T>> {
         let quoted: Vec<String> = words.iter().map(|(word, _)| format!("{word:?}")).collect();
-        let wanted = quoted.join(" or ");
+        let mut wanted = quoted.join(" or ");
+        let given = self
+            .table
+            .get(name)
+            .and_then(|value| value.get_ref().as_str());
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        if let Some(meant) = given.and_then(|given| meant(given, &known)) {
+            wanted.push_str(&format!("; did you mean {meant:?}?"));
+        }
         self.read(name, &wanted, |value| {
             let text = value.as_str()?;
             words
@@ -109,9 +117,8 @@ impl<'d, 't, 'e, 'x> Fields<'d, 't, 'e, 'x> {
         Some(texts)
     }
 
-    pub(super) fn table(&mut self, name: &'static str) -> Option<&'d DeTable<'t>> {
-        let (_, table) = self.read(name, "a table", DeValue::as_table)?;
-        Some(table)
+    pub(super) fn table(&mut self, name: &'static str) -> Option<At<&'d DeTable<'t>>> {
+        self.read(name, "a table", DeValue::as_table)
     }
 
     /// All tables of that name, as from `[[name]]`.
@@ -136,6 +143,11 @@ impl<'d, 't, 'e, 'x> Fields<'d, 't, 'e, 'x> {
         }
     }
 
+    /// Whether a field is there.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.table.contains_key(name)
+    }
+
     /// An error if a field is there.
     pub(super) fn refuse(&mut self, name: &str, problem: &str) {
         if let Some(value) = self.table.get(name) {
@@ -146,6 +158,9 @@ impl<'d, 't, 'e, 'x> Fields<'d, 't, 'e, 'x> {
     /// Whatever was not asked for is an error.
     pub(super) fn finish(self) {
         for name in self.table.keys() {
+            if self.errors.are_enough() {
+                return;
+            }
             let (at, name) = (name.span(), name.get_ref());
             if self.known.iter().any(|known| *known == name) {
                 continue;
@@ -165,11 +180,11 @@ impl<'d, 't, 'e, 'x> Fields<'d, 't, 'e, 'x> {
 }
 
 /// The known name that is most like another, if one is.
-fn meant(name: &str, known: &[&'static str]) -> Option<&'static str> {
+fn meant<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
     if name.len() > LONGEST_COMPARED {
         return None;
     }
-    let likeness = |known: &&'static str| (strsim::damerau_levenshtein(name, known), *known);
+    let likeness = |known: &&'k str| (strsim::damerau_levenshtein(name, known), *known);
     let (distance, nearest) = known.iter().map(likeness).min()?;
     let is_near = distance.saturating_mul(3) <= nearest.len().max(3);
     is_near.then_some(nearest)
@@ -196,8 +211,9 @@ pub(super) fn whole(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(number.as_str(), number.radix()).ok()
 }
 
-/// A length of time: `90s`, `1m 30s`, `2h`, `500ms`.
+/// A length of time: `90s`, `1m 30s`, `2h`, `500ms`; a day is 24 hours.
 pub(super) fn duration(text: &str) -> Option<Duration> {
-    let duration: SignedDuration = text.parse().ok()?;
-    Duration::try_from(duration).ok()
+    let span: Span = text.parse().ok()?;
+    let days = SpanRelativeTo::days_are_24_hours();
+    Duration::try_from(span.to_duration(days).ok()?).ok()
 }

@@ -1,23 +1,35 @@
 //! One limit of a policy file.
 
 use std::ops::Range;
-use std::time::Duration;
 
 use toml::de::{DeTable, DeValue};
 
 use super::fields::{self, At, Fields};
 use super::rule::RuleFields;
 use super::{Errors, each};
-use crate::key::{Key, Part};
-use crate::limit::{Cost, Idle, Limit, MAX_CLIENTS, MissingKey, Requests, WhenFull};
+use crate::key::{Key, Part, is_of_token};
+use crate::limit::{
+    Cost, Idle, Limit, MAX_CLIENTS, MAX_DELAY, MOST_CLIENTS, MissingKey, Requests, WhenFull,
+};
 use crate::pattern::Pattern;
 use crate::rule::Rule;
 
-fn requests(table: &DeTable<'_>, errors: &mut Errors<'_>) -> Option<Requests> {
+fn requests((place, table): &At<&DeTable<'_>>, errors: &mut Errors<'_>) -> Option<Requests> {
     let mut fields = Fields::new(table, errors);
     let paths = fields.texts("path", "a path or a list of them, as in \"/api/**\"");
     let methods = fields.texts("method", "a method or a list of them, as in \"GET\"");
     fields.finish();
+    type Texts<'t> = Option<Vec<At<&'t str>>>;
+    let is_empty = |list: &Texts<'_>| list.as_ref().is_some_and(Vec::is_empty);
+    let names = |list: &Texts<'_>| list.as_ref().is_some_and(|list| !list.is_empty());
+    let names_none = table.is_empty() || is_empty(&paths) || is_empty(&methods);
+    if names_none && !names(&paths) && !names(&methods) {
+        errors.add(
+            place,
+            "no path and no method is named here; every request would be meant",
+        );
+        return None;
+    }
     let at = paths.as_ref().and_then(|paths| paths.first());
     let at = at.map_or(0..0, |(at, _)| at.clone());
     let paths = each(errors, paths.unwrap_or_default(), |text| {
@@ -25,7 +37,7 @@ fn requests(table: &DeTable<'_>, errors: &mut Errors<'_>) -> Option<Requests> {
         pattern.map_err(|error| format!("{text:?}: {error}"))
     });
     let methods = each(errors, methods.unwrap_or_default(), |text| {
-        let is_method = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let is_method = !text.is_empty() && text.bytes().all(is_of_token);
         is_method
             .then_some(text)
             .ok_or(format!("{text:?} is no method"))
@@ -65,13 +77,15 @@ pub(super) fn limit(
 
     let rule = rule.and_then(|rule| rule.rule(errors));
     let key = key.and_then(|parts| key_of(parts, at, errors));
-    let matched = matched.map_or(Some(Requests::all()), |table| requests(table, errors));
-    let except = except.map_or(Some(None), |table| requests(table, errors).map(Some));
+    let matched = matched.map_or(Some(Requests::all()), |table| requests(&table, errors));
+    let except = except.map_or(Some(None), |table| requests(&table, errors).map(Some));
     let idle = idle_of(idle, when_full.as_ref().map(|(_, when)| *when), errors);
-    let cost = cost_of(cost, errors);
+    let cost = cost_of(cost, rule, errors);
     let clients = max_clients.map_or(Some(MAX_CLIENTS), |(at, clients)| {
-        let clients = usize::try_from(clients).ok().filter(|clients| *clients > 0);
-        errors.take(&at, clients.ok_or("max_clients is 1 at least"))
+        let clients = (1..=MOST_CLIENTS).contains(&clients).then_some(clients);
+        let clients = clients.and_then(|clients| usize::try_from(clients).ok());
+        let problem = || format!("max_clients is 1 to {MOST_CLIENTS}");
+        errors.take(&at, clients.ok_or_else(problem))
     });
     if let (Some((at, _)), Some(rule)) = (&max_delay, rule)
         && !matches!(rule, Rule::LeakyBucket(_))
@@ -93,7 +107,7 @@ pub(super) fn limit(
         .with_shadow(is_shadow.unwrap_or(false))
         .with_when_full(when_full.map_or_else(WhenFull::default, |(_, when)| when))
         .with_missing_key(missing_key.map_or_else(MissingKey::default, |(_, missing)| missing))
-        .with_max_delay(max_delay.map_or(Duration::ZERO, |(_, delay)| delay));
+        .with_max_delay(max_delay.map_or(MAX_DELAY, |(_, delay)| delay));
     if let Some(except) = except? {
         limit = limit.except(except);
     }
@@ -149,13 +163,24 @@ fn idle_of(
     errors.take(&at, idle.ok_or_else(wrong))
 }
 
-fn cost_of(cost: Option<At<&DeValue<'_>>>, errors: &mut Errors<'_>) -> Option<Cost> {
+fn cost_of(
+    cost: Option<At<&DeValue<'_>>>,
+    rule: Option<Rule>,
+    errors: &mut Errors<'_>,
+) -> Option<Cost> {
     let Some((at, value)) = cost else {
         return Some(Cost::default());
     };
     let header = value.as_str().and_then(|text| text.strip_prefix("header:"));
     match (fields::whole(value), header) {
-        (Some(tokens), _) if tokens > 0 => return Some(Cost::Fixed(tokens)),
+        (Some(tokens), _) if tokens > 0 => {
+            if let Some(burst) = rule.map(Rule::burst).filter(|burst| tokens > *burst) {
+                let problem = format!("cost is {tokens}; no call can take more than {burst}");
+                errors.add(&at, problem);
+                return None;
+            }
+            return Some(Cost::Fixed(tokens));
+        }
         (_, Some(name)) => {
             let name = name.to_ascii_lowercase();
             return errors

@@ -126,6 +126,9 @@ impl<'t> Errors<'t> {
     }
 
     fn add(&mut self, at: &Range<usize>, problem: impl fmt::Display) {
+        if self.are_enough() {
+            return;
+        }
         let before = self.text.get(..at.start).unwrap_or(self.text);
         let line = before.rsplit('\n').next().unwrap_or(before);
         let error = FileError {
@@ -133,9 +136,14 @@ impl<'t> Errors<'t> {
             column: line.chars().count().saturating_add(1),
             problem: problem.to_string(),
         };
-        if self.found.len() < MOST_ERRORS && !self.found.contains(&error) {
+        if !self.found.contains(&error) {
             self.found.push(error);
         }
+    }
+
+    /// Whether no more are told.
+    fn are_enough(&self) -> bool {
+        self.found.len() >= MOST_ERRORS
     }
 
     /// What a step gave, or `None` with its error noted.
@@ -185,6 +193,9 @@ fn read(text: &str, errors: &mut Errors<'_>) -> Option<Policy> {
     let mut names = HashSet::new();
     let mut read = Vec::new();
     for (at, table) in limits {
+        if errors.are_enough() {
+            return None;
+        }
         let limit = limit(&at, table, errors);
         let name = table
             .get("name")
@@ -197,9 +208,9 @@ fn read(text: &str, errors: &mut Errors<'_>) -> Option<Policy> {
     }
     let (proxies, prefixes) = clients.map_or_else(
         || Some((Proxies::default(), Prefixes::default())),
-        |table| proxies(table, errors),
+        |(_, table)| proxies(table, errors),
     )?;
-    let ignores_case = paths.is_some_and(|table| {
+    let ignores_case = paths.is_some_and(|(_, table)| {
         let mut fields = Fields::new(table, errors);
         let ignores_case = fields.boolean("ignore_case").unwrap_or(false);
         fields.finish();

@@ -44,15 +44,18 @@ impl<'t> RuleFields<'t> {
     /// Of a limit that stands at that place.
     pub(super) fn read(fields: &mut Fields<'t, '_, '_, '_>, at: &Range<usize>) -> Option<Self> {
         let algorithm = match fields.choice("algorithm", &ALGORITHMS) {
-            Some((_, algorithm)) => algorithm,
-            None => Algorithm::TokenBucket,
+            Some((_, algorithm)) => Some(algorithm),
+            None if fields.has("algorithm") => None,
+            None => Some(Algorithm::TokenBucket),
         };
-        let is_bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         let rate = fields.text("rate", "tokens per period, as in \"5/s\" or \"100/min\"");
         let burst = fields.whole("burst", "a number of tokens, from 1");
         let limit = fields.whole("limit", "a number of tokens, from 1");
         let window = fields.duration("window");
         let anchor = fields.choice("anchor", &[("first", false), ("aligned", true)]);
+        // Of an algorithm that is none, nothing else can be said.
+        let algorithm = algorithm?;
+        let is_bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
         if algorithm != Algorithm::FixedWindow {
             fields.refuse("anchor", "anchor goes with a fixed-window");
         }

@@ -165,6 +165,14 @@ fn b55_forwarded() {
         // The client's own Host, quoted by the proxy.
         (r#"for=198.51.100.7;host="a;for=6.6.6.6;b""#, peer),
         (r#"host="a;for=6.6.6.6;b";for=198.51.100.7"#, peer),
+        (r#"for=198.51.100.7;host="a,for=6.6.6.6;x""#, peer),
+        (
+            r#"for=198.51.100.7;host="a,for=6.6.6.6;x";proto=https"#,
+            peer,
+        ),
+        (r#"host="a,for=6.6.6.6;""#, peer),
+        (r#"host="a,for=6.6.6.6;x=y""#, peer),
+        (r#"host="a,for=6.6.6.6;"=y"#, peer),
         (
             r#"for=198.51.100.7;host=example.com:8080"#,
             ("198.51.100.7", Source::Header),

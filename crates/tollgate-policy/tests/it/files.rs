@@ -54,7 +54,7 @@ fn a_file_says_all_that_a_policy_can() {
         key = "cookie:sid"
         algorithm = "fixed-window"
         limit = 1000
-        window = "24h"
+        window = "1d"
         anchor = "aligned"
         when_full = "share"
         "#,
@@ -154,7 +154,7 @@ fn b13_impossible_numbers_are_refused() {
         ),
         (
             "rate = \"5/s\"\nmax_clients = 0",
-            "5:15: max_clients is 1 at least",
+            "5:15: max_clients is 1 to 1099511627775",
         ),
         (
             "rate = \"5/s\"\nidle = \"0s\"",
@@ -209,7 +209,26 @@ fn what_was_meant_is_told() {
         (
             limit("rate = \"5/s\"\nalgorithm = \"tokenbucket\""),
             "5:13: algorithm is \"tokenbucket\"; it is \"token-bucket\" or \"leaky-bucket\" or \
-             \"fixed-window\" or \"sliding-log\" or \"sliding-window-counter\"",
+             \"fixed-window\" or \"sliding-log\" or \"sliding-window-counter\"; did you mean \
+             \"token-bucket\"?",
+        ),
+        (
+            limit("algorithm = \"fixed-windw\"\nlimit = 5\nwindow = \"1d\""),
+            "4:13: algorithm is \"fixed-windw\"; it is \"token-bucket\" or \"leaky-bucket\" or \
+             \"fixed-window\" or \"sliding-log\" or \"sliding-window-counter\"; did you mean \
+             \"fixed-window\"?",
+        ),
+        (
+            limit("rate = \"5/s\"\nburst = 10\ncost = 11"),
+            "6:8: cost is 11; no call can take more than 10",
+        ),
+        (
+            limit("rate = \"5/s\"\nexcept = {}"),
+            "5:10: no path and no method is named here; every request would be meant",
+        ),
+        (
+            limit("rate = \"5/s\"\nmatch = { path = [] }"),
+            "5:9: no path and no method is named here; every request would be meant",
         ),
         (
             limit("rate = \"5/s\"\nmissing_key = \"allow\""),
@@ -297,6 +316,14 @@ fn what_was_meant_is_told() {
     ] {
         assert_eq!(says(&file), problem, "{file}");
     }
+}
+
+/// As many errors as may be are told in as little time as one: each costs a look at the file.
+#[test]
+fn a_file_of_nothing_but_errors_is_soon_given_up() {
+    let file: String = (0..60_000).map(|n| format!("k{n:06} = 1\n")).collect();
+    assert_eq!(says(&file).lines().count(), 20);
+    assert_eq!(says(&"[[limit]]\n".repeat(60_000)).lines().count(), 20);
 }
 
 /// All at once, in the order of the file, as far as they can be told apart.

@@ -129,6 +129,13 @@ fn one_value_is_one_client_however_it_is_spelled() {
             authorization("Basic Ym9iOnNlY3JldA=="),
         ],
     );
+    are_one(
+        &keyed(&["header:authorization"]),
+        &[
+            authorization(r#"Digest username="bob", nonce="1", nc=00000001"#),
+            authorization(r#"digest nonce="2", UserName = "bob""#),
+        ],
+    );
     let cookie = |line: &str| Made::default().header("cookie", line);
     are_one(
         &keyed(&["cookie:sid"]),
@@ -159,7 +166,6 @@ fn one_value_is_one_client_however_it_is_spelled() {
             Made::get("/?k=a"),
             Made::get("/?k=a%2B"),
             Made::get("/?k=a+"),
-            Made::get("/?k"),
         ],
     );
     let method = |method| Made {
@@ -191,15 +197,34 @@ fn what_is_said_twice_is_nobody() {
         ("header:k", vec![twice("1"), twice("2")]),
         (
             "cookie:k",
-            vec![cookies("k=valid; k=1"), cookies("k=2; k=valid")],
+            vec![
+                cookies("k=valid; k=1"),
+                cookies("k=2; k=valid"),
+                // As Python reads it, the same cookie as `valid`.
+                cookies(r#"k="\166alid""#),
+                cookies("k=\"valid"),
+            ],
         ),
         (
             "query:k",
-            vec![Made::get("/?k=valid&k=1"), Made::get("/?k=2&k=valid&k=2")],
+            vec![
+                Made::get("/?k=valid&k=1"),
+                Made::get("/?k=2&k=valid&k=2"),
+                // As some services read it, a parameter of its own.
+                Made::get("/?k=valid;x=1"),
+                Made::get("/?x=1;k=valid"),
+            ],
         ),
         (
             "header:authorization",
-            vec![basic("Basic !"), basic("Basic Ym9i"), basic("basic")],
+            vec![
+                basic("Basic !"),
+                basic("Basic Ym9i"),
+                basic("basic"),
+                basic("AWS4-HMAC-SHA256 Credential=a/b, SignedHeaders=host, Signature=1"),
+                basic(r#"Hawk id="a", ts="1", nonce="2""#),
+                basic(r#"Digest realm="a""#),
+            ],
         ),
     ] {
         let mut requests = requests;
@@ -227,6 +252,50 @@ fn what_is_said_twice_is_nobody() {
             );
         }
     }
+}
+
+/// An empty value is none, wherever it stands.
+#[test]
+fn nothing_is_no_value() {
+    let cookie = |line: &str| Made::default().header("cookie", line);
+    for (part, requests) in [
+        (
+            "header:k",
+            vec![Made::default().header("k", " "), Made::default()],
+        ),
+        (
+            "cookie:k",
+            vec![cookie("k="), cookie("k"), cookie("k=\"\""), cookie("")],
+        ),
+        (
+            "query:k",
+            vec![Made::get("/?k="), Made::get("/?k"), Made::get("/?k&k=")],
+        ),
+    ] {
+        let refusing = limit()
+            .with_key(key(&[part]))
+            .with_missing_key(MissingKey::Refuse);
+        for request in &requests {
+            let answer = asked(&policy(refusing.clone()), request);
+            assert_eq!(answer, Some(Answer::Unidentified), "{request:?}");
+        }
+    }
+}
+
+/// What the service says counts as it is; a name is asked for once.
+#[test]
+fn descriptors_are_the_services_to_say() {
+    let policy = keyed(&["descriptor:tenant", "descriptor:tenant"]);
+    let said = |value: &str| Made {
+        descriptors: vec![("tenant", value.to_owned())],
+        ..Made::default()
+    };
+    are_different(
+        &policy,
+        &[said("a"), said("b"), said(" a"), Made::default()],
+    );
+    are_one(&policy, &[said("a"), said("a").header("tenant", "b")]);
+    assert_eq!(policy.descriptors().collect::<Vec<_>>(), ["tenant"]);
 }
 
 /// What is there still tells those apart who lack something else.
@@ -260,7 +329,7 @@ fn a_target_without_a_path_is_a_path_of_its_own() {
         .with_missing_key(MissingKey::Pass);
     let policy = policy(passing);
     are_different(&policy, &[Made::get("*"), Made::get("/"), Made::get("/*")]);
-    are_one(&policy, &[Made::get("*"), Made::get("example.com:443")]);
+    are_one(&policy, &[Made::get("*"), Made::get("*?a")]);
 }
 
 #[test]

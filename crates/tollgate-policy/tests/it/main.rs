@@ -4,6 +4,8 @@
 
 mod addresses;
 mod files;
+mod gate;
 mod keys;
 mod paths;
 mod request;
+mod rules;

@@ -1,0 +1,181 @@
+//! Requests answered.
+
+use std::time::Duration;
+
+use tollgate::{ManualClock, Rate, Timestamp};
+use tollgate_policy::{Cost, Gate, Key, Limit, MissingKey, Outcome, Policy, Rule};
+
+use crate::request::Made;
+
+fn limit(name: &str, rule: Rule) -> Limit {
+    Limit::new(name, rule).unwrap()
+}
+
+fn bucket(rate: Rate, burst: u64) -> Rule {
+    Rule::TokenBucket(rate.burst(burst))
+}
+
+fn gate(limits: Vec<Limit>) -> (Gate<ManualClock>, ManualClock) {
+    let clock = ManualClock::default();
+    let gate = Gate::new(Policy::new(limits).unwrap(), clock.clone());
+    (gate.unwrap(), clock)
+}
+
+/// The limit that refused, and its wait.
+fn refusal(gate: &Gate<ManualClock>, request: &Made) -> Option<(usize, Option<Duration>)> {
+    let verdict = gate.admit(request);
+    let said = verdict.refused_by()?;
+    match said.outcome {
+        Outcome::Decided(decision) => Some((said.limit, decision.retry_after())),
+        Outcome::Unidentified | Outcome::NotAsked | _ => Some((said.limit, None)),
+    }
+}
+
+/// valpackett/ring-ratelimit#6, 3scale/apisonator#54, alisaifee/flask-limiter#393, Kong/kong#3451:
+/// the figures shown are those of the limit that is nearest, and of one limit alone.
+#[test]
+fn b45_the_nearest_limit_is_shown() {
+    let a = limit("a", bucket(Rate::new(100, Duration::from_secs(60)), 100));
+    let b = limit("b", bucket(Rate::new(2, Duration::from_secs(3_600)), 2));
+    for limits in [vec![a.clone(), b.clone()], vec![b, a]] {
+        let (gate, _) = gate(limits);
+        let place = |name| {
+            gate.policy()
+                .limits()
+                .iter()
+                .position(|own| own.name() == name)
+                .unwrap()
+        };
+        for remaining in [1, 0, 0] {
+            let verdict = gate.admit(&Made::default());
+            let (said, decision) = verdict.shown(gate.policy()).unwrap();
+            assert_eq!((said.limit, decision.remaining()), (place("b"), remaining));
+        }
+        let wait = Some(Duration::from_secs(1_800));
+        assert_eq!(refusal(&gate, &Made::default()), Some((place("b"), wait)));
+        // What was refused took nothing of the other.
+        let left = gate.policy().calls(&Made::default());
+        let tollgate_policy::Answer::Takes { client, .. } = &left[place("a")].answer else {
+            panic!("{left:?}");
+        };
+        assert_eq!(
+            gate.limiter(place("a")).unwrap().peek(client).remaining(),
+            98
+        );
+    }
+}
+
+#[test]
+fn what_counts_only_changes_nothing() {
+    let strict = bucket(Rate::per_hour(1), 1);
+    let shadow = limit("shadow", strict).with_shadow(true);
+    let keyless = limit("keyless", strict)
+        .with_key(Key::header("k").unwrap())
+        .with_missing_key(MissingKey::Refuse)
+        .with_shadow(true);
+    let own = limit("own", bucket(Rate::per_hour(1), 2));
+    let (gate, _) = gate(vec![shadow, keyless, own]);
+    let outcomes: Vec<Vec<bool>> = (0..3)
+        .map(|_| {
+            let verdict = gate.admit(&Made::default());
+            verdict
+                .said()
+                .iter()
+                .map(|said| said.outcome.refuses())
+                .collect()
+        })
+        .collect();
+    // The last one is not asked of the shadow: nothing would come of it.
+    assert_eq!(
+        outcomes,
+        [
+            [false, true, false],
+            [true, true, false],
+            [false, true, true]
+        ]
+    );
+    assert!(!gate.admit(&Made::default()).is_allowed());
+    let shown = gate.admit(&Made::default());
+    assert_eq!(
+        shown.shown(gate.policy()).map(|(said, _)| said.limit),
+        Some(2)
+    );
+}
+
+/// Who has no key is refused before anything is taken, whatever comes first.
+#[test]
+fn who_lacks_a_key_takes_nothing() {
+    let own = limit("own", bucket(Rate::per_hour(1), 2));
+    let keyed = limit("keyed", bucket(Rate::per_hour(1), 2))
+        .with_key(Key::header("k").unwrap())
+        .with_missing_key(MissingKey::Refuse);
+    let (gate, _) = gate(vec![own, keyed]);
+    for _ in 0..3 {
+        let verdict = gate.admit(&Made::default());
+        assert_eq!(
+            verdict.refused_by().map(|said| said.outcome),
+            Some(Outcome::Unidentified)
+        );
+        assert_eq!(verdict.said()[0].outcome, Outcome::NotAsked);
+        assert!(verdict.shown(gate.policy()).is_none());
+    }
+    let with_key = Made::default().header("k", "a");
+    assert!(gate.admit(&with_key).is_allowed() && gate.admit(&with_key).is_allowed());
+    assert!(!gate.admit(&with_key).is_allowed());
+}
+
+/// boinkor-net/governor#11 and others: a cost that never fits is told as that.
+#[test]
+fn b37_a_cost_above_the_burst_never_passes() {
+    let ten = limit("ten", bucket(Rate::per_second(2), 10)).with_cost(Cost::Fixed(11));
+    let (gate, _) = gate(vec![ten, limit("own", bucket(Rate::per_hour(1), 1))]);
+    for _ in 0..3 {
+        assert_eq!(refusal(&gate, &Made::default()), Some((0, None)));
+    }
+}
+
+/// A leaky bucket's delay is handed on; the longest of several.
+#[test]
+fn delays_are_handed_on() {
+    let slow = |rate| limit("a", Rule::LeakyBucket(Rate::per_minute(rate).burst(5)));
+    let other = Limit::new("b", slow(60).rule()).unwrap();
+    let (gate, _) = gate(vec![slow(6), other]);
+    for seconds in [0, 10, 20] {
+        let verdict = gate.admit(&Made::default());
+        assert_eq!(verdict.delay(gate.policy()), Duration::from_secs(seconds));
+    }
+}
+
+/// symfony/symfony#63492, mailgun/gubernator#110: the time to be as new, on success too.
+#[test]
+fn b72_reset_is_the_time_to_be_full() {
+    let (gate, _) = gate(vec![
+        limit("ten", bucket(Rate::new(10, Duration::from_secs(30)), 10)).with_cost(Cost::Fixed(5)),
+    ]);
+    let verdict = gate.admit(&Made::default());
+    let (_, decision) = verdict.shown(gate.policy()).unwrap();
+    assert_eq!(
+        (decision.remaining(), decision.reset_after()),
+        (5, Duration::from_secs(15))
+    );
+}
+
+/// What nobody limits passes, and shows nothing.
+#[test]
+fn a_request_that_no_limit_holds_for_passes() {
+    let (gate, _) = gate(vec![
+        limit("k", bucket(Rate::per_hour(1), 1))
+            .with_key(Key::header("k").unwrap())
+            .with_missing_key(MissingKey::Pass),
+    ]);
+    for _ in 0..3 {
+        let verdict = gate.admit(&Made::default());
+        assert!(verdict.is_allowed() && verdict.shown(gate.policy()).is_none());
+        assert_eq!(verdict.delay(gate.policy()), Duration::ZERO);
+    }
+    let calls = gate.policy().calls(&Made::default().header("k", "a"));
+    let now = Timestamp::from_nanos(5);
+    assert!(gate.decide_at(&calls, now).unwrap().is_allowed());
+    assert!(!gate.decide_at(&calls, now).unwrap().is_allowed());
+    assert!(gate.decide_at(&calls, Timestamp::from_nanos(4)).is_err());
+}
