@@ -33,3 +33,8 @@ pub use limit::{Cost, Idle, Limit, MissingKey, OnError, Requests, WhenFull};
 pub use policy::{Answer, Call, Policy};
 pub use request::Request;
 pub use rule::Rule;
+
+/// The examples of the policy file's page hold.
+#[cfg(all(doctest, feature = "file"))]
+#[doc = include_str!("../../../docs/policy.md")]
+mod page {}

@@ -238,3 +238,22 @@ fn wrong_use_is_told() {
         "{run:?}"
     );
 }
+
+/// The README's command, on the file that it names.
+#[test]
+fn the_example_is_right() {
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../tollgate-policy/examples/limits.toml"
+    );
+    let request = ["--request", "POST /login", "--peer", "10.0.0.1"];
+    let header = ["--header", "x-forwarded-for: 198.51.100.7"];
+    let run = tollgate([&["check", example][..], &request, &header].concat());
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(
+        run.stdout
+            .contains("client    198.51.100.7 (told by the proxy)")
+    );
+    let log_in = "log-in\nholds     takes 1\nkey       ip \"198.51.100.7\"\n";
+    assert!(run.stdout.contains(log_in), "{}", run.stdout);
+}

@@ -480,10 +480,17 @@ impl<A: Algorithm> Shards<A> {
         all.fold(self.bytes_of_none(), usize::saturating_add)
     }
 
-    /// The same with so many clients, spread evenly, none of which was ever forgotten.
+    /// The same with so many clients, none of which was ever forgotten, as if every shard had as
+    /// many as the fullest may: four standard deviations above its share.
     pub(crate) fn memory_bytes_for(&self, clients: usize) -> usize {
         let shards = self.clients.len();
-        let own = clients.div_ceil(shards.max(1));
+        let share = clients.div_ceil(shards.max(1));
+        let more = if shards > 1 {
+            share.isqrt().saturating_mul(4)
+        } else {
+            0
+        };
+        let own = share.saturating_add(more).min(clients);
         let held = self.ask_rules(|rules| Clients::memory_bytes_for(rules, own));
         let held = held.unwrap_or_default().saturating_mul(shards);
         self.bytes_of_none().saturating_add(held)
