@@ -191,11 +191,8 @@ fn lines(limit: &Limit) -> Vec<(&'static str, String)> {
         lines.insert(1, ("shadow", says.to_owned()));
     }
     if matches!(rule, Rule::LeakyBucket(_)) {
-        let says = format!(
-            "what would have to wait longer than {}",
-            span(limit.max_delay())
-        );
-        lines.push(("refuses", says));
+        let says = format!("held back for {} at most", span(limit.max_delay()));
+        lines.push(("delays", says));
     }
     lines.extend(forgetting(limit));
     lines

@@ -79,32 +79,26 @@ impl Prefixes {
     /// The client that an address is: its network, after [`canonical`] with NAT64.
     #[must_use]
     pub fn network(self, address: IpAddr) -> Network {
+        // Shifted by as many bits as there are, nothing is left to clear.
         match canonical(address, true) {
-            IpAddr::V4(short) => Network {
-                address: IpAddr::V4(Ipv4Addr::from_bits(
-                    short.to_bits() & upper(u32::MAX, self.ipv4),
-                )),
-                prefix: self.ipv4,
-            },
-            IpAddr::V6(long) => {
-                let prefix = if long.is_unicast_link_local() {
-                    128
-                } else {
-                    self.ipv6
-                };
-                let bits = long.to_bits() & !u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+            IpAddr::V4(short) => {
+                let host = u32::MAX.checked_shr(self.ipv4.into()).unwrap_or(0);
                 Network {
-                    address: IpAddr::V6(Ipv6Addr::from_bits(bits)),
+                    address: Ipv4Addr::from_bits(short.to_bits() & !host).into(),
+                    prefix: self.ipv4,
+                }
+            }
+            IpAddr::V6(long) => {
+                let is_of_link = long.is_unicast_link_local();
+                let prefix = if is_of_link { 128 } else { self.ipv6 };
+                let host = u128::MAX.checked_shr(prefix.into()).unwrap_or(0);
+                Network {
+                    address: Ipv6Addr::from_bits(long.to_bits() & !host).into(),
                     prefix,
                 }
             }
         }
     }
-}
-
-/// The upper `bits` of a word of ones.
-fn upper(ones: u32, bits: u8) -> u32 {
-    !ones.checked_shr(bits.into()).unwrap_or(0)
 }
 
 /// A client by its address: all addresses that share its first bits.

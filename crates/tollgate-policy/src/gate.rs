@@ -9,7 +9,6 @@ use tollgate::{
 };
 
 use crate::key::Client;
-use crate::limit::Limit;
 use crate::policy::{Answer, Call, Policy};
 use crate::request::Request;
 
@@ -83,7 +82,8 @@ impl<C: Clock> Gate<C> {
         self.decide(&self.policy.calls(request))
     }
 
-    /// The same for what a request asks.
+    /// The same for what a request asks of this gate's policy; a call of a limit that it has not is
+    /// passed over.
     ///
     /// # Panics
     ///
@@ -128,6 +128,7 @@ impl<C: Clock> Gate<C> {
             };
             let mut said = Said {
                 limit: call.limit,
+                is_shadow: limit.is_shadow(),
                 cost: 0,
                 outcome: Outcome::NotAsked,
             };
@@ -135,7 +136,7 @@ impl<C: Clock> Gate<C> {
                 Answer::Takes { client, cost } => {
                     said.cost = *cost;
                     let ask = ask(limiter, client, *cost)?;
-                    if limit.is_shadow() {
+                    if said.is_shadow {
                         counting.push((place, ask));
                     } else {
                         asks.push(ask);
@@ -144,7 +145,7 @@ impl<C: Clock> Gate<C> {
                 }
                 Answer::Unidentified => {
                     said.outcome = Outcome::Unidentified;
-                    if !limit.is_shadow() {
+                    if !said.is_shadow {
                         verdict.refused_by.get_or_insert(place);
                     }
                 }
@@ -186,6 +187,8 @@ pub struct Verdict {
 pub struct Said {
     /// Which, by its place in [`Policy::limits`].
     pub limit: usize,
+    /// Whether it only counts.
+    pub is_shadow: bool,
     /// How many tokens it was asked for.
     pub cost: u64,
     /// What it answered.
@@ -244,8 +247,8 @@ impl Verdict {
 
     /// How long a request that may proceed is to be held back.
     #[must_use]
-    pub fn delay(&self, policy: &Policy) -> Duration {
-        let delays = self.enforced(policy).map(|(_, decision)| decision.delay());
+    pub fn delay(&self) -> Duration {
+        let delays = self.enforced().map(|(_, decision)| decision.delay());
         delays.max().unwrap_or_default()
     }
 
@@ -253,7 +256,7 @@ impl Verdict {
     /// the fewest more such requests pass; of equals the one that takes longest to be as new, then
     /// the first. `None` if no limiter was asked, or none that refuses.
     #[must_use]
-    pub fn shown(&self, policy: &Policy) -> Option<(&Said, Decision)> {
+    pub fn shown(&self) -> Option<(&Said, Decision)> {
         if let Some(said) = self.refused_by() {
             return match said.outcome {
                 Outcome::Decided(decision) => Some((said, decision)),
@@ -264,17 +267,14 @@ impl Verdict {
             let left = decision.remaining().checked_div(said.cost).unwrap_or(0);
             (left, std::cmp::Reverse(decision.reset_after()))
         };
-        self.enforced(policy).min_by_key(more)
+        self.enforced().min_by_key(more)
     }
 
     /// The decisions of limits that refuse.
-    fn enforced<'v>(&'v self, policy: &Policy) -> impl Iterator<Item = (&'v Said, Decision)> {
-        self.said.iter().filter_map(move |said| match said.outcome {
-            Outcome::Decided(decision) => {
-                let limit = policy.limits().get(said.limit);
-                let counts_only = limit.is_none_or(Limit::is_shadow);
-                (!counts_only).then_some((said, decision))
-            }
+    fn enforced(&self) -> impl Iterator<Item = (&Said, Decision)> {
+        let enforced = self.said.iter().filter(|said| !said.is_shadow);
+        enforced.filter_map(|said| match said.outcome {
+            Outcome::Decided(decision) => Some((said, decision)),
             Outcome::Unidentified | Outcome::NotAsked => None,
         })
     }

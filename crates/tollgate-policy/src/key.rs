@@ -3,14 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::net::IpAddr;
 use std::str::FromStr;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::address::Prefixes;
+use crate::address::Network;
 use crate::path::{Path, decoded};
 
 /// The most parts of a key.
@@ -25,7 +24,7 @@ pub const LONGEST_NAME: usize = 128;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Part {
-    /// The network of the client's address: see [`Prefixes`].
+    /// The [network](Network) of the client's address.
     Ip,
     /// The [path](crate::path).
     Path,
@@ -152,21 +151,15 @@ impl Value {
         }
     }
 
-    /// Of an address as text, or of a name, which is no address.
-    pub(crate) fn of_client(client: &[u8], prefixes: Prefixes) -> Self {
-        let text = std::str::from_utf8(client).ok();
-        match text.and_then(|text| text.parse().ok()) {
-            Some(address) => Self::of_address(Some(address), prefixes),
-            None => Self::Is([&[0], client].concat()),
-        }
+    pub(crate) fn of_network(network: Network) -> Self {
+        let mut bytes = Vec::with_capacity(10);
+        network.encode(&mut bytes);
+        Self::Is(bytes)
     }
 
-    pub(crate) fn of_address(address: Option<IpAddr>, prefixes: Prefixes) -> Self {
-        address.map_or(Self::Absent, |address| {
-            let mut bytes = Vec::with_capacity(10);
-            prefixes.network(address).encode(&mut bytes);
-            Self::Is(bytes)
-        })
+    /// Of a client's name that is no address: no network's bytes begin with 0.
+    pub(crate) fn of_name(name: &[u8]) -> Self {
+        Self::Is([&[0], name].concat())
     }
 
     /// A target without a path, as of `OPTIONS *`, is a value of its own: with `pass` it would

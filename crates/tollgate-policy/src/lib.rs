@@ -29,7 +29,7 @@ pub mod rule;
 
 pub use gate::{Gate, Outcome, Verdict};
 pub use key::Key;
-pub use limit::{Cost, Idle, Limit, MissingKey, OnError, Requests, WhenFull};
+pub use limit::{Cost, Idle, Limit, MissingKey, Requests, WhenFull};
 pub use policy::{Answer, Call, Policy};
 pub use request::Request;
 pub use rule::Rule;

@@ -1,7 +1,6 @@
 //! One limit: for which requests it holds, whose bucket they take from, and how much.
 
 use std::fmt;
-use std::num::NonZeroU32;
 use std::time::Duration;
 
 use tollgate::{AnyLimit, BuildError, Clock, KeyedLimiter};
@@ -19,7 +18,7 @@ pub const MOST_PATTERNS: usize = 64;
 pub const MAX_CLIENTS: usize = 1_000_000;
 /// More than any memory holds.
 pub const MOST_CLIENTS: u64 = (1 << 40) - 1;
-/// How long a leaky bucket holds a request back, unless told otherwise.
+/// How long a request is held back at most for a leaky bucket, unless told otherwise.
 pub const MAX_DELAY: Duration = Duration::from_secs(1);
 
 /// What becomes of a request that lacks a part of a limit's key.
@@ -60,22 +59,6 @@ pub enum WhenFull {
     ForgetSettled,
     /// Gives them one bucket together.
     Share,
-}
-
-/// What a limit in a shared store answers when the store does not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnError {
-    /// As if it did not hold.
-    #[default]
-    Allow,
-    /// A refusal.
-    Deny,
-    /// What a bucket of this node says, which has its share of the rate and the burst.
-    Local {
-        /// Among how many nodes they are shared.
-        nodes: NonZeroU32,
-    },
 }
 
 /// How many tokens a request takes.
@@ -192,7 +175,6 @@ pub struct Limit {
     pub(crate) idle: Idle,
     pub(crate) when_full: WhenFull,
     pub(crate) missing_key: MissingKey,
-    pub(crate) on_error: OnError,
     pub(crate) cost: Cost,
     pub(crate) is_shadow: bool,
     pub(crate) max_delay: Duration,
@@ -243,7 +225,6 @@ impl Limit {
             idle: Idle::default(),
             when_full: WhenFull::default(),
             missing_key: MissingKey::default(),
-            on_error: OnError::default(),
             cost: Cost::default(),
             is_shadow: false,
             max_delay: MAX_DELAY,
@@ -263,15 +244,21 @@ impl Limit {
         with_when_full, when_full: WhenFull;
         /// Does that with requests that lack a part of the key.
         with_missing_key, missing_key: MissingKey;
-        /// Does that when its store gives no answer.
-        with_on_error, on_error: OnError;
-        /// Takes so much for a request.
-        with_cost, cost: Cost;
         /// Only counts what it would have refused, if it is set.
         with_shadow, is_shadow: bool;
         /// Holds a request back for at most so long, for the delay that a leaky bucket gives it;
         /// one that would have to wait longer is refused.
         with_max_delay, max_delay: Duration;
+    }
+
+    /// Takes so much for a request.
+    #[must_use]
+    pub fn with_cost(self, cost: Cost) -> Self {
+        let cost = match cost {
+            Cost::Header(name) => Cost::Header(name.to_ascii_lowercase()),
+            fixed @ Cost::Fixed(_) => fixed,
+        };
+        Self { cost, ..self }
     }
 
     /// Does not hold for those, which otherwise it would. A path counts as one of them only if it
@@ -346,19 +333,13 @@ impl Limit {
         &self.cost
     }
 
-    /// What it does when its store gives no answer.
-    #[must_use]
-    pub fn on_error(&self) -> OnError {
-        self.on_error
-    }
-
     /// Whether it only counts what it would have refused.
     #[must_use]
     pub fn is_shadow(&self) -> bool {
         self.is_shadow
     }
 
-    /// How long it holds a request back at most.
+    /// How long a request is to be held back at most.
     #[must_use]
     pub fn max_delay(&self) -> Duration {
         self.max_delay

@@ -1,10 +1,9 @@
 //! All limits of a service, and how its clients are told.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
-use crate::address::Prefixes;
+use crate::address::{Network, Prefixes};
 use crate::key::{Client, Part, Value};
 use crate::limit::{Cost, Limit, MissingKey};
 use crate::path::Path;
@@ -151,44 +150,45 @@ impl Policy {
     /// ```
     pub fn calls(&self, request: &impl Request) -> Vec<Call> {
         let mut facts = Facts::new(self, request);
-        let holding = self.limits.iter().enumerate();
-        let holding =
-            holding.filter(|(_, limit)| limit.holds_for(facts.path.as_ref(), request.method()));
-        let holding: Vec<(usize, &Limit)> = holding.collect();
-        let calls = holding.into_iter();
+        let mut calls = Vec::new();
+        for (at, limit) in self.limits.iter().enumerate() {
+            if limit.holds_for(facts.path.as_ref(), request.method()) {
+                calls.push(Call::new(at, facts.answer(limit)));
+            }
+        }
         calls
-            .map(|(at, limit)| Call {
-                limit: at,
-                answer: facts.answer(limit),
-            })
-            .collect()
     }
 
     /// What a request has of each part of a limit's key: for people, not for telling clients apart.
     pub fn seen<'l>(&self, limit: &'l Limit, request: &impl Request) -> Vec<(&'l Part, Seen)> {
+        let facts = Facts::new(self, request);
+        let text = |bytes: &[u8]| Seen::Is(String::from_utf8_lossy(bytes).into_owned());
+        let seen = |part: &Part| match (part, facts.read(part)) {
+            (_, Value::Absent) => Seen::Missing,
+            (_, Value::Ambiguous) => Seen::Ambiguous,
+            // Its bytes are for no eyes.
+            (Part::Ip, Value::Is(_)) => match self.whose(request) {
+                Some(Whose::Network(network)) => Seen::Is(network.to_string()),
+                Some(Whose::Name(name)) => text(name),
+                None => Seen::Missing,
+            },
+            (_, Value::Is(bytes)) => text(&bytes),
+        };
         let parts = limit.key().parts().iter();
-        let seen = parts.map(|part| {
-            let text = |bytes: &[u8]| Seen::Is(String::from_utf8_lossy(bytes).into_owned());
-            let seen = match (Facts::new(self, request).read(part), part) {
-                (Value::Absent, _) => Seen::Missing,
-                (Value::Ambiguous, _) => Seen::Ambiguous,
-                (Value::Is(_), Part::Ip) => {
-                    let client = request.client();
-                    let named = client.map(|client| String::from_utf8_lossy(client));
-                    let address = match &named {
-                        Some(text) => text.parse().ok(),
-                        None => self.origin(request).address,
-                    };
-                    let network = address.map(|address| self.prefixes.network(address));
-                    let network = network.map(|network| network.to_string());
-                    let name = network.or_else(|| named.map(Cow::into_owned));
-                    name.map_or(Seen::Missing, Seen::Is)
-                }
-                (Value::Is(bytes), _) => text(&bytes),
-            };
-            (part, seen)
-        });
-        seen.collect()
+        parts.map(|part| (part, seen(part))).collect()
+    }
+
+    /// Whose request it is, as far as the key's part `ip` tells.
+    fn whose<'r>(&self, request: &'r impl Request) -> Option<Whose<'r>> {
+        let Some(client) = request.client() else {
+            let address = self.origin(request).address?;
+            return Some(Whose::Network(self.prefixes.network(address)));
+        };
+        let text = std::str::from_utf8(client).ok();
+        Some(match text.and_then(|text| text.parse().ok()) {
+            Some(address) => Whose::Network(self.prefixes.network(address)),
+            None => Whose::Name(client),
+        })
     }
 
     /// Where a request comes from.
@@ -251,6 +251,13 @@ pub enum Seen {
     Ambiguous,
 }
 
+/// Whose request it is.
+enum Whose<'r> {
+    Network(Network),
+    /// A name that is no address, as some logs have.
+    Name(&'r [u8]),
+}
+
 /// A request, looked at once for each part that some key needs.
 struct Facts<'a, R> {
     policy: &'a Policy,
@@ -304,12 +311,10 @@ impl<'a, R: Request> Facts<'a, R> {
 
     fn read(&self, part: &Part) -> Value {
         match part {
-            Part::Ip => match self.request.client() {
-                Some(client) => Value::of_client(client, self.policy.prefixes),
-                None => {
-                    let origin = self.policy.origin(self.request);
-                    Value::of_address(origin.address, self.policy.prefixes)
-                }
+            Part::Ip => match self.policy.whose(self.request) {
+                Some(Whose::Network(network)) => Value::of_network(network),
+                Some(Whose::Name(name)) => Value::of_name(name),
+                None => Value::Absent,
             },
             Part::Path => Value::of_path(self.path.as_ref()),
             Part::Method => Value::of_method(self.request.method()),
@@ -336,14 +341,14 @@ impl<'a, R: Request> Facts<'a, R> {
     fn cost(&self, cost: &Cost) -> u64 {
         let name = match cost {
             Cost::Fixed(tokens) => return (*tokens).max(1),
-            Cost::Header(name) => name.to_ascii_lowercase(),
+            Cost::Header(name) => name,
         };
         if !self.policy.proxies.trusts(self.request.peer()) {
             return 1;
         }
         // The largest, if there are several.
         let mut most = 1;
-        self.request.header(&name, &mut |line| {
+        self.request.header(name, &mut |line| {
             let line = line.trim_ascii();
             if !line.is_empty() && line.iter().all(u8::is_ascii_digit) {
                 let digits = std::str::from_utf8(line).unwrap_or_default();

@@ -143,7 +143,7 @@ impl Proxies {
 
     /// Counts hops instead of following trusted addresses: the client's is that which the nth proxy
     /// saw, counted from this end, the peer being the first. For proxies whose addresses change;
-    /// the peer has to be trusted all the same.
+    /// the peer has to be trusted all the same. 1 to [`MOST_HOPS`], or the nearer of these.
     #[must_use]
     pub fn hops(self, hops: usize) -> Self {
         let hops = Some(hops.clamp(1, MOST_HOPS));

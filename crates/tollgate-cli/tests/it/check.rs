@@ -90,7 +90,7 @@ for       every request
 key       ["cookie:sid"]
 tokens    at most 10 at once, 10 in a second, 20 in a minute, 14,410 in a day
 memory    45 MB for 1,000,000 clients
-refuses   what would have to wait longer than 5s
+delays    held back for 5s at most
 forgets   nobody
 full      for good, once 1,000,000 names were seen
 "#
