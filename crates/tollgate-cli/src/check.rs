@@ -13,9 +13,10 @@ use jiff::SignedDuration;
 use tollgate::ManualClock;
 use tollgate_policy::file::LONGEST_FILE;
 use tollgate_policy::path::Path;
+use tollgate_policy::plan::PlanBy;
 use tollgate_policy::policy::Seen;
 use tollgate_policy::proxies::{Peer, Source};
-use tollgate_policy::{Answer, Idle, Limit, Policy, Request, Rule, WhenFull};
+use tollgate_policy::{Answer, Cost, Idle, Limit, Policy, Request, Rule, WhenFull};
 
 use crate::error::Error;
 use crate::terminal::{COLUMNS, Paint, escape, grouped, one_line};
@@ -152,7 +153,7 @@ fn explained(policy: &Policy, paint: Paint) -> String {
             text.push('\n');
         }
         _ = writeln!(text, "{}", paint.head(limit.name()));
-        for (label, says) in lines(limit) {
+        for (label, says) in lines(limit).into_iter().chain(unbelieved(policy, limit)) {
             let mut lines = String::new();
             line(&mut lines, label, &says);
             text.push_str(&if label == "warning" {
@@ -190,11 +191,49 @@ fn lines(limit: &Limit) -> Vec<(&'static str, String)> {
         let says = "counts what it would refuse, and refuses nothing";
         lines.insert(1, ("shadow", says.to_owned()));
     }
+    for plan in limit.plans().iter() {
+        let says = match plan.rule() {
+            Some(rule) => format!("{}: {rule}", plan.name()),
+            None => format!("{}: held to nothing", plan.name()),
+        };
+        lines.push(("plan", says));
+    }
+    if let Some(by) = limit.plans().by() {
+        lines.push(("plan by", by.to_string()));
+    }
+    if !limit.refund_status().is_empty() {
+        let says = format!(
+            "what is answered with {} takes nothing",
+            limit.refund_status()
+        );
+        lines.push(("refunds", says));
+    }
     if matches!(rule, Rule::LeakyBucket(_)) {
-        let says = format!("held back for {} at most", span(limit.max_delay()));
+        let says = format!(
+            "held back for {} at most, refused where it would be longer",
+            span(limit.max_delay())
+        );
         lines.push(("delays", says));
     }
     lines.extend(forgetting(limit));
+    lines
+}
+
+/// What a limit goes by and never will, since nobody is believed about it.
+fn unbelieved(policy: &Policy, limit: &Limit) -> Vec<(&'static str, String)> {
+    let mut lines = Vec::new();
+    if !policy.proxies().trust_nobody() {
+        return lines;
+    }
+    if let Cost::Header(name) = limit.cost() {
+        let says =
+            format!("the cost is told by header:{name}, and no proxy is trusted: it is 1 always");
+        lines.push(("warning", says));
+    }
+    if let Some(by @ PlanBy::Header(_)) = limit.plans().by() {
+        let says = format!("the plan is told by {by}, and no proxy is trusted: nobody has one");
+        lines.push(("warning", says));
+    }
     lines
 }
 
@@ -241,7 +280,7 @@ fn bytes_of(bytes: usize) -> String {
 /// to be minded about it.
 fn forgetting(limit: &Limit) -> Vec<(&'static str, String)> {
     let clients = limit.max_clients();
-    let fills = limit.rule().time_to_fill();
+    let fills = limit.time_to_fill();
     let (idle, when) = match (limit.when_full(), limit.idle()) {
         (WhenFull::ForgetSettled, _) => (fills, "or sooner, once it has all its tokens"),
         (_, Idle::After(idle)) => (idle, "as the file says"),
@@ -423,7 +462,11 @@ fn asked(policy: &Policy, request: &Tried, paint: Paint) -> String {
         let call = calls.iter().find(|call| call.limit == at);
         let says = match call.map(|call| &call.answer) {
             None => "does not hold for it".to_owned(),
-            Some(Answer::Takes { cost, .. }) => format!("takes {}", grouped(*cost)),
+            Some(Answer::Takes { cost, plan, .. }) => {
+                let plan = plan.and_then(|plan| limit.plans().get(plan));
+                let plan = plan.map_or_else(String::new, |plan| format!(" (plan {})", plan.name()));
+                format!("takes {}{plan}", grouped(*cost))
+            }
             Some(Answer::Unidentified) => "refuses it for want of a key".to_owned(),
             Some(Answer::Passes) => "lets it pass for want of a key".to_owned(),
             Some(_) => String::new(),

@@ -331,9 +331,9 @@ fn basic_alphabet() -> GeneralPurpose {
 /// ```
 /// use tollgate_policy::Key;
 ///
-/// let key = Key::header("x-api-key")?.and(Key::ip())?;
+/// let key = Key::header("x-api-key").and(Key::ip())?;
 /// assert_eq!(key.to_string(), r#"["header:x-api-key", "ip"]"#);
-/// assert!(Key::header("x api key").is_err());
+/// assert!("header:x api key".parse::<Key>().is_err());
 /// # Ok::<(), tollgate_policy::key::PartError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -364,44 +364,65 @@ impl Key {
         Self(vec![Part::Method])
     }
 
-    /// A header's value.
+    /// A header's value. A name that is not written in the program is parsed, as in
+    /// `"header:NAME".parse()`.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// A name that no header has.
-    pub fn header(name: &str) -> Result<Self, PartError> {
-        Self::of(&["header:", name].concat())
+    /// With a name that no header has.
+    #[must_use]
+    #[track_caller]
+    pub fn header(name: &'static str) -> Self {
+        Self::literal("header:", name)
     }
 
-    /// A cookie's value.
+    /// A cookie's value. A name that is not written in the program is parsed, as in
+    /// `"cookie:NAME".parse()`.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// A name that no cookie has.
-    pub fn cookie(name: &str) -> Result<Self, PartError> {
-        Self::of(&["cookie:", name].concat())
+    /// With a name that no such thing has.
+    #[must_use]
+    #[track_caller]
+    pub fn cookie(name: &'static str) -> Self {
+        Self::literal("cookie:", name)
     }
 
-    /// A parameter of the query.
+    /// A parameter of the query. A name that is not written in the program is parsed, as in
+    /// `"query:NAME".parse()`.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// A name that is no token.
-    pub fn query(name: &str) -> Result<Self, PartError> {
-        Self::of(&["query:", name].concat())
+    /// With a name that no such thing has.
+    #[must_use]
+    #[track_caller]
+    pub fn query(name: &'static str) -> Self {
+        Self::literal("query:", name)
     }
 
-    /// What the service says about a request under that name.
+    /// What the service says about a request under that name. A name that is not written in the
+    /// program is parsed, as in
+    /// `"descriptor:NAME".parse()`.
     ///
-    /// # Errors
+    /// # Panics
     ///
-    /// A name that is no token.
-    pub fn descriptor(name: &str) -> Result<Self, PartError> {
-        Self::of(&["descriptor:", name].concat())
+    /// With a name that no such thing has.
+    #[must_use]
+    #[track_caller]
+    pub fn descriptor(name: &'static str) -> Self {
+        Self::literal("descriptor:", name)
     }
 
-    fn of(part: &str) -> Result<Self, PartError> {
-        Ok(Self(vec![part.parse()?]))
+    #[track_caller]
+    fn literal(kind: &str, name: &'static str) -> Self {
+        match [kind, name].concat().parse() {
+            Ok(key) => key,
+            #[expect(
+                clippy::panic,
+                reason = "the name stands in the program, as a static header name of http does"
+            )]
+            Err(error) => panic!("{kind}{name}: {error}"),
+        }
     }
 
     /// Both, in that order.
@@ -432,6 +453,15 @@ impl Key {
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.0
+    }
+}
+
+/// A key of one part, as in `header:x-api-key`.
+impl FromStr for Key {
+    type Err = PartError;
+
+    fn from_str(part: &str) -> Result<Self, PartError> {
+        Ok(Self(vec![part.parse()?]))
     }
 }
 

@@ -17,22 +17,29 @@ pub mod address;
 #[cfg(feature = "file")]
 pub mod file;
 pub mod gate;
+mod hearing;
 mod hops;
 pub mod key;
 pub mod limit;
 pub mod path;
 pub mod pattern;
+pub mod plan;
 pub mod policy;
 pub mod proxies;
 pub mod request;
 pub mod rule;
+pub mod shared;
+pub mod statuses;
+pub mod verdict;
 
-pub use gate::{Gate, Outcome, Verdict};
+pub use gate::Gate;
 pub use key::Key;
-pub use limit::{Cost, Idle, Limit, MissingKey, Requests, WhenFull};
+pub use limit::{Cost, Idle, Limit, MissingKey, OnError, Requests, WhenFull};
 pub use policy::{Answer, Call, Policy};
 pub use request::Request;
 pub use rule::Rule;
+pub use shared::SharedGate;
+pub use verdict::{Outcome, Verdict};
 
 /// The examples of the policy file's page hold.
 #[cfg(all(doctest, feature = "file"))]

@@ -1,14 +1,17 @@
 //! One limit: for which requests it holds, whose bucket they take from, and how much.
 
 use std::fmt;
+use std::mem::discriminant;
 use std::time::Duration;
 
-use tollgate::{AnyLimit, BuildError, Clock, KeyedLimiter};
+use tollgate::{AnyLimit, BuildError, Clock, KeyedLimiter, KeyedLimiterBuilder, RestoreError};
 
 use crate::key::{Key, known_method};
 use crate::path::Path;
 use crate::pattern::Pattern;
+use crate::plan::{Plan, Plans};
 use crate::rule::Rule;
+use crate::statuses::Statuses;
 
 /// The longest name of a limit, in bytes.
 pub const LONGEST_LIMIT_NAME: usize = 64;
@@ -76,6 +79,17 @@ impl Default for Cost {
     fn default() -> Self {
         Self::Fixed(1)
     }
+}
+
+/// What becomes of a request when a shared store fails to answer for the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OnError {
+    /// It passes: the limit holds nobody back while the store is away.
+    #[default]
+    Allow,
+    /// It is refused (503 in HTTP).
+    Deny,
 }
 
 /// Some requests, by path and method.
@@ -178,6 +192,9 @@ pub struct Limit {
     pub(crate) cost: Cost,
     pub(crate) is_shadow: bool,
     pub(crate) max_delay: Duration,
+    pub(crate) plans: Plans,
+    pub(crate) refund_status: Statuses,
+    pub(crate) on_error: OnError,
 }
 
 /// Steps that build a limit, and what it then says of itself.
@@ -204,7 +221,7 @@ impl Limit {
     /// use tollgate_policy::{Key, Limit, Rule};
     ///
     /// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
-    /// let limit = Limit::new("per-key", rule)?.with_key(Key::header("x-api-key")?);
+    /// let limit = Limit::new("per-key", rule)?.with_key(Key::header("x-api-key"));
     /// assert_eq!(limit.name(), "per-key");
     /// assert!(Limit::new("per key", rule).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -228,6 +245,9 @@ impl Limit {
             cost: Cost::default(),
             is_shadow: false,
             max_delay: MAX_DELAY,
+            plans: Plans::default(),
+            refund_status: Statuses::none(),
+            on_error: OnError::default(),
         })
     }
 
@@ -249,6 +269,26 @@ impl Limit {
         /// Holds a request back for at most so long, for the delay that a leaky bucket gives it;
         /// one that would have to wait longer is refused.
         with_max_delay, max_delay: Duration;
+        /// Gives the tokens of a request back that is answered with such a status: what it does not
+        /// count. Until then they are taken, so no more are on their way at a time than it admits.
+        with_refund_status, refund_status: Statuses;
+        /// Does that when a shared store fails.
+        with_on_error, on_error: OnError;
+    }
+
+    /// Holds clients of those plans to other numbers.
+    ///
+    /// # Errors
+    ///
+    /// A plan of another algorithm than the limit's, or numbers that the library refuses.
+    pub fn with_plans(self, plans: Plans) -> Result<Self, LimitError> {
+        for rule in plans.iter().filter_map(Plan::rule) {
+            if discriminant(&rule) != discriminant(&self.rule) {
+                return Err(LimitError::PlanOfOtherAlgorithm);
+            }
+            rule.check().map_err(LimitError::Number)?;
+        }
+        Ok(Self { plans, ..self })
     }
 
     /// Takes so much for a request.
@@ -345,6 +385,33 @@ impl Limit {
         self.max_delay
     }
 
+    /// The plans of some of its clients.
+    #[must_use]
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// What clients of the plan at that place are held to, or those without one; `None` is nothing.
+    #[must_use]
+    pub fn rule_of(&self, plan: Option<usize>) -> Option<Rule> {
+        match plan.and_then(|plan| self.plans.get(plan)) {
+            Some(plan) => plan.rule(),
+            None => Some(self.rule),
+        }
+    }
+
+    /// With which statuses of an answer a request gets its tokens back.
+    #[must_use]
+    pub fn refund_status(&self) -> &Statuses {
+        &self.refund_status
+    }
+
+    /// What it does when a shared store fails.
+    #[must_use]
+    pub fn on_error(&self) -> OnError {
+        self.on_error
+    }
+
     /// Whether it holds for a request with that path and method.
     #[must_use]
     pub fn holds_for(&self, path: Option<&Path<'_>>, method: &[u8]) -> bool {
@@ -353,7 +420,15 @@ impl Limit {
             && !left_out.is_some_and(|except| except.surely_have(path, method))
     }
 
-    /// The most tokens that one client can get in any stretch of so much time: see
+    /// The time after which a client of any plan that did nothing is as good as new.
+    #[must_use]
+    pub fn time_to_fill(&self) -> Duration {
+        let of_plans = self.plans.iter().filter_map(Plan::rule);
+        let fills = of_plans.map(Rule::time_to_fill);
+        fills.fold(self.rule.time_to_fill(), Duration::max)
+    }
+
+    /// The most tokens that one client without a plan can get in any stretch of so much time: see
     /// [`Rule::most_within`]. With an idle time below the time to fill, it gets a full bucket more
     /// each time that it stays away so long.
     #[must_use]
@@ -361,7 +436,7 @@ impl Limit {
         let most = self.rule.most_within(time);
         match (self.idle, self.when_full) {
             (Idle::After(idle), WhenFull::Refuse | WhenFull::Share)
-                if idle < self.rule.time_to_fill() && !time.is_zero() =>
+                if idle < self.time_to_fill() && !time.is_zero() =>
             {
                 let fresh = time.as_nanos().div_ceil(idle.as_nanos().max(1));
                 let more = fresh
@@ -379,6 +454,23 @@ impl Limit {
     ///
     /// No client, or an idle time of 0.
     pub fn limiter<C: Clock>(&self, clock: C) -> Result<KeyedLimiter<AnyLimit, C>, BuildError> {
+        self.builder(clock).build()
+    }
+
+    /// The same with all clients of a snapshot, of a limit of the same algorithm.
+    ///
+    /// # Errors
+    ///
+    /// As [`limiter`](Self::limiter), and what the library finds wrong with the snapshot.
+    pub fn restored<C: Clock>(
+        &self,
+        clock: C,
+        snapshot: &[u8],
+    ) -> Result<KeyedLimiter<AnyLimit, C>, RestoreError> {
+        self.builder(clock).restore(snapshot)
+    }
+
+    fn builder<C: Clock>(&self, clock: C) -> KeyedLimiterBuilder<AnyLimit, C> {
         let builder = KeyedLimiter::builder(self.rule.limit(), self.max_clients());
         let builder = match self.idle {
             Idle::Full => builder,
@@ -390,7 +482,9 @@ impl Limit {
             WhenFull::ForgetSettled => builder.forget_settled(),
             WhenFull::Share => builder.share_overflow(),
         };
-        builder.clock(clock).build()
+        let plans = self.plans.iter().filter_map(Plan::rule);
+        let builder = plans.fold(builder, |builder, rule| builder.plan(rule.limit()));
+        builder.clock(clock)
     }
 }
 
@@ -407,6 +501,8 @@ pub enum LimitError {
     },
     /// A number that the library refuses.
     Number(BuildError),
+    /// A plan of another algorithm.
+    PlanOfOtherAlgorithm,
 }
 
 impl fmt::Display for LimitError {
@@ -419,6 +515,7 @@ impl fmt::Display for LimitError {
                 write!(f, "{patterns} paths; a limit has {MOST_PATTERNS} at most")
             }
             Self::Number(error) => error.fmt(f),
+            Self::PlanOfOtherAlgorithm => f.write_str("a plan has its limit's algorithm"),
         }
     }
 }

@@ -4,16 +4,17 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use crate::address::{Network, Prefixes};
-use crate::key::{Client, Part, Value};
+use crate::key::{Client, Key, Part, Value};
 use crate::limit::{Cost, Limit, MissingKey};
 use crate::path::Path;
+use crate::plan::{PlanBy, Plans};
 use crate::proxies::{Origin, Proxies};
 use crate::request::Request;
 
 /// The most limits of a policy: all of them may be asked at once.
 pub const MOST_LIMITS: usize = 64;
-/// The most different parts that all keys of a policy are made of. A request is looked through once
-/// for each.
+/// The most different parts that all keys and plans of a policy go by. A request is looked through
+/// once for each.
 pub const MOST_INPUTS: usize = 64;
 
 /// Some limits, and how clients are told.
@@ -41,7 +42,7 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// More than 64, two of one name, or keys of more than 64 different parts.
+    /// More than 64, two of one name, or keys and plans of more than 64 different parts.
     pub fn new(limits: Vec<Limit>) -> Result<Self, PolicyError> {
         if limits.len() > MOST_LIMITS {
             let limits = limits.len();
@@ -52,8 +53,7 @@ impl Policy {
             let name = twice.name().to_owned();
             return Err(PolicyError::Twice { name });
         }
-        let parts = limits.iter().flat_map(|limit| limit.key().parts());
-        let inputs = parts.collect::<HashSet<&Part>>().len();
+        let inputs = inputs(&limits).collect::<HashSet<Part>>().len();
         if inputs > MOST_INPUTS {
             return Err(PolicyError::TooManyInputs { inputs });
         }
@@ -113,15 +113,23 @@ impl Policy {
     }
 
     /// The names under which [`Request::descriptor`] is asked for values.
-    pub fn descriptors(&self) -> impl Iterator<Item = &str> {
-        let parts = self.limits.iter().flat_map(|limit| limit.key().parts());
-        let names = parts.filter_map(|part| match part {
-            Part::Descriptor(_) => part.name(),
+    pub fn descriptors(&self) -> impl Iterator<Item = String> {
+        let names = inputs(&self.limits).filter_map(|part| match part {
+            Part::Descriptor(name) => Some(name),
             Part::Ip | Part::Path | Part::Method => None,
             Part::Header(_) | Part::Cookie(_) | Part::Query(_) => None,
         });
-        let names: BTreeSet<&str> = names.collect();
+        let names: BTreeSet<String> = names.collect();
         names.into_iter()
+    }
+
+    /// The same policy with one key for all its limits.
+    #[must_use]
+    pub fn with_one_key(mut self, key: &Key) -> Self {
+        for limit in &mut self.limits {
+            limit.key = key.clone();
+        }
+        self
     }
 
     /// What a request asks of each limit that holds for it, in the order of the limits.
@@ -141,14 +149,14 @@ impl Policy {
     ///
     /// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
     /// let limit = Limit::new("per-key", rule)?
-    ///     .with_key(Key::header("x-api-key")?)
+    ///     .with_key(Key::header("x-api-key"))
     ///     .with_missing_key(MissingKey::Refuse);
     /// let policy = Policy::new(vec![limit])?;
     /// let calls = policy.calls(&Get); // without that header
     /// assert_eq!(calls[0].answer, Answer::Unidentified);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn calls(&self, request: &impl Request) -> Vec<Call> {
+    pub fn calls<R: Request + ?Sized>(&self, request: &R) -> Vec<Call> {
         let mut facts = Facts::new(self, request);
         let mut calls = Vec::new();
         for (at, limit) in self.limits.iter().enumerate() {
@@ -160,7 +168,11 @@ impl Policy {
     }
 
     /// What a request has of each part of a limit's key: for people, not for telling clients apart.
-    pub fn seen<'l>(&self, limit: &'l Limit, request: &impl Request) -> Vec<(&'l Part, Seen)> {
+    pub fn seen<'l, R: Request + ?Sized>(
+        &self,
+        limit: &'l Limit,
+        request: &R,
+    ) -> Vec<(&'l Part, Seen)> {
         let facts = Facts::new(self, request);
         let text = |bytes: &[u8]| Seen::Is(String::from_utf8_lossy(bytes).into_owned());
         let seen = |part: &Part| match (part, facts.read(part)) {
@@ -179,7 +191,7 @@ impl Policy {
     }
 
     /// Whose request it is, as far as the key's part `ip` tells.
-    fn whose<'r>(&self, request: &'r impl Request) -> Option<Whose<'r>> {
+    fn whose<'r, R: Request + ?Sized>(&self, request: &'r R) -> Option<Whose<'r>> {
         let Some(client) = request.client() else {
             let address = self.origin(request).address?;
             return Some(Whose::Network(self.prefixes.network(address)));
@@ -192,7 +204,7 @@ impl Policy {
     }
 
     /// Where a request comes from.
-    pub fn origin(&self, request: &impl Request) -> Origin {
+    pub fn origin<R: Request + ?Sized>(&self, request: &R) -> Origin {
         let mut held: Vec<Vec<u8>> = Vec::new();
         if self.proxies.trusts(request.peer()) {
             let name = self.proxies.header().name();
@@ -201,6 +213,14 @@ impl Policy {
         let lines: Vec<&[u8]> = held.iter().map(Vec::as_slice).collect();
         self.proxies.origin(request.peer(), &lines)
     }
+}
+
+/// All that the keys and plans of some limits are made of.
+fn inputs(limits: &[Limit]) -> impl Iterator<Item = Part> {
+    limits.iter().flat_map(|limit| {
+        let plan = limit.plans().by().map(PlanBy::part);
+        limit.key().parts().iter().cloned().chain(plan)
+    })
 }
 
 /// What a request asks of one limit.
@@ -231,6 +251,9 @@ pub enum Answer {
         client: Client,
         /// How many, at least 1.
         cost: u64,
+        /// Of which plan the client is, by its place among the limit's; `None` is that of clients
+        /// without one.
+        plan: Option<usize>,
     },
     /// Nothing, since it lacks a part of the key: it is to be refused, but by a limit that only
     /// counts.
@@ -259,7 +282,7 @@ enum Whose<'r> {
 }
 
 /// A request, looked at once for each part that some key needs.
-struct Facts<'a, R> {
+struct Facts<'a, R: ?Sized> {
     policy: &'a Policy,
     request: &'a R,
     path: Option<Path<'a>>,
@@ -267,7 +290,7 @@ struct Facts<'a, R> {
     values: Vec<(&'a Part, Value)>,
 }
 
-impl<'a, R: Request> Facts<'a, R> {
+impl<'a, R: Request + ?Sized> Facts<'a, R> {
     fn new(policy: &'a Policy, request: &'a R) -> Self {
         Self {
             policy,
@@ -288,6 +311,7 @@ impl<'a, R: Request> Facts<'a, R> {
         let takes = || Answer::Takes {
             client: Client::new(&values),
             cost: self.cost(limit.cost()),
+            plan: self.plan(limit.plans()),
         };
         if !is_ambiguous && !values.contains(&Value::Absent) {
             return takes();
@@ -338,6 +362,19 @@ impl<'a, R: Request> Facts<'a, R> {
         }
     }
 
+    /// Of which plan its client is. A header says it only from a proxy that is trusted.
+    fn plan(&self, plans: &Plans) -> Option<usize> {
+        let by = plans.by()?;
+        let is_believed = match by {
+            PlanBy::Header(_) => self.policy.proxies.trusts(self.request.peer()),
+            PlanBy::Descriptor(_) => true,
+        };
+        match self.read(&by.part()) {
+            Value::Is(name) if is_believed => plans.named(&name),
+            Value::Is(_) | Value::Absent | Value::Ambiguous => None,
+        }
+    }
+
     fn cost(&self, cost: &Cost) -> u64 {
         let name = match cost {
             Cost::Fixed(tokens) => return (*tokens).max(1),
@@ -373,7 +410,7 @@ pub enum PolicyError {
         /// The name.
         name: String,
     },
-    /// Keys of more than 64 different parts.
+    /// Keys and plans of more than 64 different parts.
     TooManyInputs {
         /// How many.
         inputs: usize,
@@ -389,7 +426,7 @@ impl fmt::Display for PolicyError {
             Self::Twice { name } => write!(f, "two limits are called {name:?}"),
             Self::TooManyInputs { inputs } => write!(
                 f,
-                "the keys have {inputs} different parts; a policy's have {MOST_INPUTS} at most"
+                "keys and plans go by {inputs} different parts; the most are {MOST_INPUTS}"
             ),
         }
     }

@@ -156,6 +156,12 @@ impl Proxies {
         &self.header
     }
 
+    /// Whether no peer is one of them.
+    #[must_use]
+    pub fn trust_nobody(&self) -> bool {
+        self.trusted.is_empty() && !self.trusts_unix
+    }
+
     /// Whether a peer is one of them: other things that it says, such as a request's cost, are
     /// believed then too.
     #[must_use]

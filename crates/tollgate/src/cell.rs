@@ -1,6 +1,7 @@
 //! One bucket shared by threads: the same state and arithmetic as a client's, under one lock.
 
 use core::fmt::Debug;
+use core::time::Duration;
 
 use crate::algorithm::Algorithm;
 use crate::algorithm::bucket::{AnyWidth, Bucket, Wide};
@@ -12,7 +13,7 @@ use crate::keyed::store::{Debited, banned, debited};
 use crate::limit::AnyValid;
 use crate::statistics::{Counts, Statistics};
 use crate::sync::{Mutex, lock};
-use crate::together::{Ask, Lock, Others, Party, Verdict};
+use crate::together::{Ask, Lock, Others, Party, Verdict, shortest_delay};
 use crate::wire::{Reader, Wire, Writer};
 use crate::{ChangeError, Decision, RestoreError, Tokens};
 
@@ -116,17 +117,14 @@ impl<A: Algorithm> Shared<A> {
 
 impl<A: Algorithm> Shared<A> {
     /// The answer to a cost, without anything being taken.
-    fn judge(&mut self, cost: u64, now: u64) -> Decision {
+    fn judge(&mut self, cost: u64, max_delay: Duration, now: u64) -> Decision {
         let burst = self.limit.burst();
         if cost > burst {
             return Decision::TooLarge { burst };
         }
         self.act(now, |limit, state, now| {
             match A::last_attempt(state).checked_sub(now) {
-                None | Some(0) if limit.remaining(state, now) >= cost => {
-                    limit.report(state, 0, now, true)
-                }
-                None | Some(0) => limit.report(state, cost, now, false),
+                None | Some(0) => limit.foretell(state, cost, max_delay, now),
                 Some(left) => banned(left),
             }
         })
@@ -204,7 +202,7 @@ impl<A: Wire> Cell for SharedCell<A> {
             return (Decision::TooLarge { burst }, now);
         }
         if cost == 0 {
-            return (bucket.judge(0, now), now);
+            return (bucket.judge(0, Duration::MAX, now), now);
         }
         let answer = bucket.attempt(now, |limit, state, now| {
             let admitted = limit.attempt(state, cost, now);
@@ -310,28 +308,32 @@ impl<A: Algorithm> Party for SharedCell<A> {
             .iter()
             .fold(0, |cost, ask| ask.cost.saturating_add(cost));
         let mut bucket = lock(&self.bucket);
-        let decision = bucket.judge(cost, now);
+        let decision = bucket.judge(cost, shortest_delay(asks), now);
+        let now = bucket.latest.max(now);
         let mut refuses = false;
         for ask in asks.iter_mut() {
+            ask.now = now;
             refuses |= ask.decide(decision);
         }
         let verdict = others(refuses, None);
-        let decision = match verdict {
+        match verdict {
             Verdict::Charged if cost > 0 => {
+                let max_delay = shortest_delay(asks);
                 let charged = bucket.attempt(now, |limit, state, now| {
                     let admitted = limit.attempt(state, cost, now);
-                    (limit.report(state, cost, now, admitted), admitted)
+                    let decision = limit.report(state, cost, now, admitted);
+                    (
+                        (decision, limit.foretell(state, cost, max_delay, now)),
+                        admitted,
+                    )
                 });
-                charged.unwrap_or(decision)
+                let (decision, next) = charged.unwrap_or((decision, decision));
+                for ask in asks {
+                    ask.charged(decision, next);
+                }
             }
-            Verdict::Refused if cost > 0 => {
-                bucket.note(decision, now);
-                decision
-            }
-            Verdict::Charged | Verdict::Refused | Verdict::Full { .. } => decision,
-        };
-        for ask in asks {
-            ask.decide(decision);
+            Verdict::Refused if cost > 0 => bucket.note(decision, now),
+            Verdict::Charged | Verdict::Refused | Verdict::Full { .. } => {}
         }
         verdict
     }

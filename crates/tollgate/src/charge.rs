@@ -94,6 +94,7 @@ impl Debit {
 }
 
 /// Who hands charges out, and takes back no others.
+#[derive(Clone, Copy)]
 pub(crate) struct Issuer(u64);
 
 impl Issuer {

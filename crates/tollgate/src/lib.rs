@@ -64,6 +64,7 @@ mod quota;
 mod rate;
 mod snapshot;
 mod statistics;
+mod store;
 mod sync;
 mod time;
 mod together;
@@ -86,6 +87,7 @@ pub use quota::Quota;
 pub use rate::{Rate, RateError};
 pub use snapshot::RestoreError;
 pub use statistics::Statistics;
+pub use store::{Store, StoreAnswer, StoreAsk, StoreError, StoreFuture};
 pub use time::Timestamp;
 pub use together::{Ask, Together, acquire_all};
 

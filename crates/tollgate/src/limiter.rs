@@ -278,7 +278,7 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// If a clock not known to be monotonic went back.
     pub fn ask(&self, cost: u64) -> Ask<'_> {
         let now = self.timeline.read();
-        Ask::new(self.cell.party(), Key::VACANT, cost, now)
+        Ask::new(self.cell.party(), self.issuer, Key::VACANT, cost, now)
     }
 
     /// The same at a time that the caller brings.
@@ -288,7 +288,13 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// [`ClockWentBackwards`] if a later time was seen before; nothing was changed then.
     pub fn ask_at(&self, cost: u64, now: Timestamp) -> Result<Ask<'_>, ClockWentBackwards> {
         let now = self.timeline.inject(now)?;
-        Ok(Ask::new(self.cell.party(), Key::VACANT, cost, now))
+        Ok(Ask::new(
+            self.cell.party(),
+            self.issuer,
+            Key::VACANT,
+            cost,
+            now,
+        ))
     }
 
     /// Takes `tokens` whether they are there or not, as far as the

@@ -9,9 +9,10 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::charge::Issuer;
 use crate::keyed::key::Key;
 use crate::keyed::{Limitless, Plan};
-use crate::{Decision, observe};
+use crate::{Charge, Decision, Timestamp, observe};
 
 /// The most that one call asks for.
 ///
@@ -22,11 +23,13 @@ pub(crate) const MOST_ASKS: usize = 256;
 /// [`KeyedLimiter::ask`](crate::KeyedLimiter::ask) and [`Limiter::ask`](crate::Limiter::ask).
 pub struct Ask<'a> {
     party: &'a dyn Party,
+    issuer: Issuer,
     pub(crate) key: Key,
     pub(crate) plan: u8,
     /// It is of a plan that asks no bucket, and costs that much there.
     limitless: Option<(Limitless, u64)>,
     pub(crate) cost: u64,
+    max_delay: Duration,
     /// When it is asked; once a lock is held, when that is decided.
     pub(crate) now: u64,
     /// The lock that guards its bucket.
@@ -38,23 +41,52 @@ pub struct Ask<'a> {
     /// It is new to a full table.
     pub(crate) full: bool,
     decision: Decision,
+    /// How long after the last call, which was allowed, the same one would be again.
+    again_after: Duration,
+    /// The last call took its cost from this client's own bucket.
+    charged: bool,
 }
 
 impl<'a> Ask<'a> {
-    pub(crate) fn new(party: &'a dyn Party, key: Key, cost: u64, now: u64) -> Self {
+    pub(crate) fn new(party: &'a dyn Party, issuer: Issuer, key: Key, cost: u64, now: u64) -> Self {
         Self {
             party,
+            issuer,
             key,
             plan: 0,
             limitless: None,
             cost,
+            max_delay: Duration::MAX,
             now,
             lock: Lock::default(),
             ordinal: 0,
             new: false,
             full: false,
             decision: Decision::ClientLimit,
+            again_after: Duration::ZERO,
+            charged: false,
         }
+    }
+
+    /// The same, but refused where a leaky bucket would delay it for longer: as
+    /// [`Limited`](Decision::Limited), with the wait after which it would not.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{LeakyBucket, Limiter, ManualClock, Rate, acquire_all};
+    ///
+    /// let queue = LeakyBucket::new(Rate::per_second(2).burst(10));
+    /// let limiter = Limiter::builder(queue).clock(ManualClock::default()).build()?;
+    /// let ask = || acquire_all(&mut [limiter.ask(1).within(Duration::from_millis(700))]);
+    /// assert_eq!(ask().decision().delay(), Duration::ZERO);
+    /// assert_eq!(ask().decision().delay(), Duration::from_millis(500));
+    /// let refused = ask().decision(); // it would be delayed by a second
+    /// assert_eq!(refused.retry_after(), Some(Duration::from_millis(300)));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn within(self, max_delay: Duration) -> Self {
+        Self { max_delay, ..self }
     }
 
     /// The same for a client of that plan.
@@ -75,6 +107,69 @@ impl<'a> Ask<'a> {
     /// answered alone; if not, its refusal, or what there is at the limiters that did not refuse.
     pub fn decision(&self) -> Decision {
         self.decision
+    }
+
+    /// The time at which the last call was judged; before it, that at which this ask was made.
+    #[must_use]
+    pub fn judged_at(&self) -> Timestamp {
+        Timestamp::from_nanos(self.now)
+    }
+
+    /// How long after the last call the same one would be allowed by this limiter, if nothing else
+    /// happened: of a refusal its [`retry_after`](Decision::retry_after); zero if it would be at
+    /// once; `None` if no wait can be promised to suffice.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{Limiter, ManualClock, Rate, acquire_all};
+    ///
+    /// let quota = Rate::per_second(1).burst(3);
+    /// let limiter = Limiter::builder(quota).clock(ManualClock::default()).build()?;
+    /// let mut asks = [limiter.ask(2)];
+    /// assert!(acquire_all(&mut asks).is_allowed());
+    /// assert_eq!(asks[0].again_after(), Some(Duration::from_secs(1)));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn again_after(&self) -> Option<Duration> {
+        match self.decision.retry_after() {
+            Some(Duration::ZERO) => Some(self.again_after),
+            refused => refused,
+        }
+    }
+
+    /// Notes how a call was charged for, and what the same one would be told next.
+    pub(crate) fn charged(&mut self, decision: Decision, next: Decision) {
+        self.decide(decision);
+        // Of a plan that asks no bucket, nothing was taken.
+        if self.limitless.is_none() {
+            self.again_after = next.retry_after().unwrap_or_default();
+        }
+    }
+
+    /// The tokens that the last call took, for who may give them back
+    /// ([`KeyedLimiter::cancel`](crate::KeyedLimiter::cancel)); `None` if it took none, or took
+    /// them from the bucket that newcomers share.
+    ///
+    /// ```
+    /// use tollgate::{KeyedLimiter, Rate, acquire_all};
+    ///
+    /// let limiter = KeyedLimiter::new(Rate::per_hour(1).burst(1), 100)?;
+    /// let mut asks = [limiter.ask("alice", 1)];
+    /// assert!(acquire_all(&mut asks).is_allowed());
+    /// let [ask] = asks;
+    /// let charge = ask.into_charge().expect("it was charged");
+    /// assert!(!limiter.allow("alice"));
+    /// limiter.cancel(charge);
+    /// assert!(limiter.allow("alice"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    #[must_use = "dropped, the tokens stay taken"]
+    pub fn into_charge(self) -> Option<Charge> {
+        let took = self.charged && self.cost > 0;
+        let decided = (self.decision, self.now);
+        let charge = || self.issuer.charge(self.key, self.cost, decided);
+        took.then(charge)?.ok()
     }
 
     /// Notes a decision; returns whether it refuses.
@@ -183,6 +278,8 @@ pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
         ask.ordinal = ordinal;
         ask.full = false;
         ask.decision = Decision::ClientLimit;
+        ask.charged = false;
+        ask.again_after = Duration::ZERO;
     }
     if too_many {
         return summary(asks);
@@ -193,7 +290,13 @@ pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
         }
         asks.sort_unstable_by_key(|ask| (ask.lock, ask.key, ask.ordinal));
         match descend(asks, None, false) {
-            Verdict::Charged | Verdict::Refused => break,
+            Verdict::Charged => {
+                for ask in asks.iter_mut() {
+                    ask.charged = !ask.full;
+                }
+                break;
+            }
+            Verdict::Refused => break,
             Verdict::Full { lock } => {
                 // No lock is held here: whoever is idle may be looked for.
                 look_for_room(asks, lock);
@@ -255,6 +358,12 @@ fn summary(asks: &[Ask<'_>]) -> Together {
 pub struct Lock {
     pub(crate) limiter: u64,
     pub(crate) number: usize,
+}
+
+/// The shortest of the delays within which asks for one bucket are to be answered.
+pub(crate) fn shortest_delay(asks: &[Ask<'_>]) -> Duration {
+    let delays = asks.iter().map(|ask| ask.max_delay);
+    delays.min().unwrap_or(Duration::MAX)
 }
 
 /// What became of a call.

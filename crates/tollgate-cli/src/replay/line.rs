@@ -23,6 +23,8 @@ pub struct Line<'a> {
     pub client: &'a [u8],
     /// The request, as it stands between its quotes.
     pub request: &'a [u8],
+    /// The status that was answered with.
+    pub status: u16,
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     pub at_ns: u64,
     /// Whether the time had an offset; one without is read as UTC.
@@ -121,10 +123,11 @@ pub fn parse(line: &[u8]) -> Result<Line<'_>, Reason> {
         return Err(Reason::ClientTooLong);
     }
     let (time, behind) = find_time(rest)?;
-    let request = find_request(behind)?;
+    let (request, status) = find_request(behind)?;
     Ok(Line {
         client,
         request,
+        status,
         at_ns: time.at_ns,
         has_offset: time.has_offset,
     })
@@ -169,11 +172,11 @@ fn time_at(text: &[u8]) -> Result<(Time, &[u8]), Reason> {
     Ok((time, request))
 }
 
-/// The request up to the quote that closes it, which a status and a size follow.
+/// The request up to the quote that closes it, and the status that follows with a size.
 ///
 /// A quote after a backslash is part of the request. One that no status follows is too: old
 /// servers did not escape them.
-fn find_request(request: &[u8]) -> Result<&[u8], Reason> {
+fn find_request(request: &[u8]) -> Result<(&[u8], u16), Reason> {
     let mut reason = Reason::OpenRequest;
     let mut escaped = false;
     for (position, &byte) in request.iter().enumerate() {
@@ -181,8 +184,9 @@ fn find_request(request: &[u8]) -> Result<&[u8], Reason> {
             let after = position
                 .checked_add(1)
                 .and_then(|start| request.get(start..));
-            if has_status(after.unwrap_or_default()) {
-                return request.get(..position).ok_or(Reason::OpenRequest);
+            if let Some(status) = status_of(after.unwrap_or_default()) {
+                let request = request.get(..position).ok_or(Reason::OpenRequest)?;
+                return Ok((request, status));
             }
             reason = Reason::NoStatus;
         }
@@ -191,16 +195,22 @@ fn find_request(request: &[u8]) -> Result<&[u8], Reason> {
     Err(reason)
 }
 
-/// Whether the text begins with a space, three digits, a space, and digits or a dash.
-fn has_status(text: &[u8]) -> bool {
-    let Some(fields) = text.strip_prefix(b" ") else {
-        return false;
-    };
+/// The status, if the text begins with a space, three digits, a space, and digits or a dash.
+fn status_of(text: &[u8]) -> Option<u16> {
+    let fields = text.strip_prefix(b" ")?;
     let mut fields = fields.splitn(3, |&byte| byte == b' ');
     let status = fields.next().unwrap_or_default();
     let size = fields.next().unwrap_or_default();
     let all_digits = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_digit);
-    status.len() == 3 && all_digits(status) && (size == b"-" || all_digits(size))
+    let is_status = status.len() == 3 && all_digits(status);
+    let has_size = size == b"-" || all_digits(size);
+    let digits = status
+        .iter()
+        .map(|digit| u16::from(digit.wrapping_sub(b'0')));
+    let status = digits.fold(0, |status: u16, digit| {
+        status.wrapping_mul(10).wrapping_add(digit)
+    });
+    (is_status && has_size).then_some(status)
 }
 
 fn split_at_space(text: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -123,9 +123,11 @@ pub fn run(
     let report = match (&args.policy, &args.rate) {
         (Some(file), _) => {
             let policy = policy_of(file)?;
-            let gate = Gate::new(policy, ManualClock::default()).map_err(Error::Quota)?;
-            let parts = read(&inputs, Log::new(Asked::new(gate.policy())), notes)?;
-            let figures = policy::run(&gate, parts, args.top).map_err(Error::Clock)?;
+            let clock = ManualClock::default();
+            let gate = Gate::new(policy, clock.clone()).map_err(Error::Quota)?;
+            let policy = gate.policy();
+            let parts = read(&inputs, Log::new(Asked::new(&policy)), notes)?;
+            let figures = policy::run((&gate, &clock), parts, args.top).map_err(Error::Clock)?;
             let file = file.display().to_string();
             if args.json {
                 report::policy_json(&figures, &file, &names).map_err(Error::Output)?

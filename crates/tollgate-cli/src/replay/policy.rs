@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tollgate::{ClockWentBackwards, Decision, ManualClock, Timestamp};
 use tollgate_policy::key::{Client, Part};
+use tollgate_policy::plan::PlanBy;
 use tollgate_policy::policy::Seen;
 use tollgate_policy::proxies::Peer;
 use tollgate_policy::{Answer, Call, Gate, Limit, Outcome, Policy, Request};
@@ -93,6 +94,13 @@ fn is_logged(part: &Part) -> bool {
     matches!(part, Part::Ip | Part::Path | Part::Method | Part::Query(_))
 }
 
+/// What a limit needs that no log tells.
+fn untold(limit: &Limit) -> impl Iterator<Item = String> {
+    let parts = limit.key().parts().iter().filter(|part| !is_logged(part));
+    let plan = limit.plans().by().map(PlanBy::to_string);
+    parts.map(Part::to_string).chain(plan)
+}
+
 /// One bucket of one limit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Bucket {
@@ -104,6 +112,10 @@ struct Bucket {
 /// What a request asks: buckets by number, and how much of each.
 type Asks = Box<[(u32, u64)]>;
 
+/// Whose request it is by number, what it asks, and the status that it was answered with where that
+/// matters to any of its limits, else 0.
+type Alike = (u32, Asks, u16);
+
 /// Numbers for all that different requests ask for.
 #[derive(Debug)]
 pub struct Asked<'p> {
@@ -112,7 +124,7 @@ pub struct Asked<'p> {
     buckets: Numbered<Bucket>,
     /// How each bucket is shown.
     shown: Vec<Box<[u8]>>,
-    asks: Numbered<(u32, Asks)>,
+    asks: Numbered<Alike>,
 }
 
 /// The same, once everything was read.
@@ -132,6 +144,7 @@ struct OneAsked {
     /// For each call the number of its bucket.
     buckets: Vec<u32>,
     calls: Vec<Call>,
+    status: u16,
 }
 
 impl<'p> Asked<'p> {
@@ -177,21 +190,25 @@ impl Names for Asked<'_> {
     fn number(&mut self, line: &Line<'_>) -> Option<u32> {
         let client = self.clients.number(line.client, |name| name.into())?;
         let request = Logged::new(line);
-        let mut asks = Vec::new();
+        let (mut asks, mut status) = (Vec::new(), 0);
         for call in self.policy.calls(&request) {
-            let is_told = |limit: &Limit| limit.key().parts().iter().all(is_logged);
-            if !self.policy.limits().get(call.limit).is_some_and(is_told) {
+            let limit = self.policy.limits().get(call.limit);
+            let Some(told) = limit.filter(|limit| untold(limit).next().is_none()) else {
                 continue;
+            };
+            if !told.refund_status().is_empty() {
+                status = line.status;
             }
             let (client, cost) = match call.answer {
-                Answer::Takes { client, cost } => (Some(client), cost),
+                Answer::Takes { client, cost, .. } => (Some(client), cost),
                 Answer::Unidentified => (None, 0),
                 Answer::Passes | _ => continue,
             };
             let limit = call.limit;
             asks.push((self.bucket(&Bucket { limit, client }, &request)?, cost));
         }
-        self.asks.number(&(client, asks.into()), Clone::clone)
+        self.asks
+            .number(&(client, asks.into(), status), Clone::clone)
     }
 
     fn into_all(self) -> AllAsked {
@@ -202,18 +219,20 @@ impl Names for Asked<'_> {
                 Some(client) => Answer::Takes {
                     client,
                     cost: *cost,
+                    plan: None,
                 },
                 None => Answer::Unidentified,
             };
             Some((*number, Call::new(bucket.limit, answer)))
         };
         let asks = self.asks.into_all().into_iter();
-        let requests = asks.map(|(client, asks)| {
+        let requests = asks.map(|(client, asks, status)| {
             let (buckets, calls) = asks.iter().filter_map(call).unzip();
             OneAsked {
                 client,
                 buckets,
                 calls,
+                status,
             }
         });
         AllAsked {
@@ -268,7 +287,7 @@ pub struct LimitFigures {
 ///
 /// Records that are not in time order.
 pub fn run(
-    gate: &Gate<ManualClock>,
+    (gate, clock): (&Gate<ManualClock>, &ManualClock),
     parts: Parts<AllAsked>,
     top: usize,
 ) -> Result<PolicyFigures, ClockWentBackwards> {
@@ -284,7 +303,8 @@ pub fn run(
     };
     let mut of_clients: Vec<Tally> = clients.into_iter().map(named).collect();
     let mut of_buckets: Vec<Tally> = shown.into_iter().map(named).collect();
-    let limits = gate.policy().limits();
+    let policy = gate.policy();
+    let limits = policy.limits();
     let mut full = vec![0_u64; limits.len()];
     for record in &parts.records {
         let place = usize::try_from(record.client).ok();
@@ -292,7 +312,7 @@ pub fn run(
             continue;
         };
         let now = Timestamp::from_nanos(record.at_ns);
-        let verdict = gate.decide_at(&request.calls, now)?;
+        let mut verdict = gate.decide_at(&request.calls, now)?;
         for (bucket, said) in request.buckets.iter().zip(verdict.said()) {
             let Some(decision) = decision(said.outcome) else {
                 continue;
@@ -304,6 +324,9 @@ pub fn run(
                 *full = full.saturating_add(1);
             }
         }
+        // It was answered by the next record, as far as a log tells.
+        clock.set(now);
+        verdict.answered(request.status);
         let refusal = verdict.refused_by().and_then(|said| decision(said.outcome));
         if let Some(tally) = at(&mut of_clients, request.client) {
             tally.add(refusal.unwrap_or(PASSED));
@@ -346,14 +369,13 @@ fn at(tallies: &mut [Tally], number: u32) -> Option<&mut Tally> {
 }
 
 fn figures(limit: &Limit, tallies: Vec<Tally>, client_limit: u64, top: usize) -> LimitFigures {
-    let untold = limit.key().parts().iter().filter(|part| !is_logged(part));
     let sum = |each: fn(&Tally) -> u64| tallies.iter().map(each).fold(0, u64::saturating_add);
     LimitFigures {
         name: limit.name().to_owned(),
         rule: limit.rule().to_string(),
         key: limit.key().to_string(),
         is_shadow: limit.is_shadow(),
-        untold: untold.map(Part::to_string).collect(),
+        untold: untold(limit).collect(),
         requests: sum(|tally| tally.requests),
         limited_requests: sum(|tally| tally.limited),
         client_limit,

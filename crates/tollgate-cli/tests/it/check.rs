@@ -90,12 +90,96 @@ for       every request
 key       ["cookie:sid"]
 tokens    at most 10 at once, 10 in a second, 20 in a minute, 14,410 in a day
 memory    45 MB for 1,000,000 clients
-delays    held back for 5s at most
+delays    held back for 5s at most, refused where it would be longer
 forgets   nobody
 full      for good, once 1,000,000 names were seen
 "#
     );
     assert!(run.stdout.lines().all(|line| line.chars().count() <= 80));
+}
+
+/// Plans, what gives tokens back, and of which plan a request is.
+#[test]
+fn plans_and_refunds_are_explained() {
+    let text = r#"
+[clients]
+trusted_proxies = ["10.0.0.1"]
+
+[[limit]]
+name = "log-in"
+key = ["ip"]
+rate = "5/min"
+refund_status = ["2xx", "304"]
+plan_by = "header:X-Plan"
+
+[[limit.plan]]
+name = "pro"
+rate = "50/h"
+
+[[limit.plan]]
+name = "internal"
+unlimited = true
+"#;
+    let run = check("plans", text, &[]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(
+        run.stdout,
+        r#"log-in
+limit     5/min burst 5 (token-bucket)
+for       every request
+key       ["ip"]
+tokens    at most 5 at once, 5 in a second, 10 in a minute, 7,205 in a day
+memory    59 MB for 1,000,000 clients
+plan      pro: 50/h burst 50
+plan      internal: held to nothing
+plan by   header:x-plan
+refunds   what is answered with 2xx, 304 takes nothing
+forgets   a client 1h after its last attempt (the time to fill)
+full      more than 277 new names a second lock some of them out
+"#
+    );
+    let asked = [
+        "--request",
+        "GET /",
+        "--peer",
+        "10.0.0.1",
+        "--header",
+        "x-plan: pro",
+    ];
+    let run = check("plans", text, &asked);
+    assert!(
+        run.stdout.contains("holds     takes 1 (plan pro)"),
+        "{}",
+        run.stdout
+    );
+}
+
+/// What is never believed, since no proxy is trusted, is warned of.
+#[test]
+fn headers_that_nobody_believes_are_warned_of() {
+    let text = r#"
+[[limit]]
+name = "a"
+key = ["ip"]
+rate = "5/s"
+cost = "header:x-cost"
+plan_by = "header:x-plan"
+plan = [{ name = "pro", rate = "9/s" }]
+"#;
+    let run = check("believed", text, &[]);
+    assert_eq!(run.code, Some(0));
+    let warnings: Vec<&str> = run.stdout.split("warning ").skip(1).collect();
+    assert_eq!(
+        warnings,
+        [
+            "  the cost is told by header:x-cost, and no proxy is trusted: it is 1\n          \
+             always\n",
+            "  the plan is told by header:x-plan, and no proxy is trusted: nobody has\n          \
+             one\n",
+        ]
+    );
+    let trusting = format!("[clients]\ntrusted_proxies = [\"unix\"]\n{text}");
+    assert!(!check("trusted", &trusting, &[]).stdout.contains("warning"));
 }
 
 #[test]

@@ -67,6 +67,31 @@ fn b11_all_limits_or_none() {
     }
 }
 
+/// What was answered with a status that a limit does not count takes nothing from it.
+#[test]
+fn what_does_not_count_is_given_back() {
+    let failed = limit(
+        "failed",
+        "key = \"ip\"\nrate = \"2/h\"\nrefund_status = [\"200\"]",
+    );
+    let all = limit("all", "key = \"ip\"\nrate = \"7/h\"");
+    let records: Vec<String> = [200, 200, 401, 200, 401, 200, 401, 200, 200]
+        .iter()
+        .zip(0..)
+        .map(|(status, second)| {
+            let record = record("a", second, "POST /login HTTP/1.1");
+            record.replace(" 200 5", &format!(" {status} 5"))
+        })
+        .collect();
+    let run = replay("refunds", &format!("{failed}{all}"), &records, &["--json"]);
+    let found = limits(&run);
+    // Two failures, and it is used up: the four after the second are refused. What was refused
+    // by one took nothing from the other.
+    let expected = [("failed", [9, 4, 1, 1]), ("all", [9, 0, 1, 0])];
+    let expected = expected.map(|(name, figures)| (name.to_owned(), figures));
+    assert_eq!(found, expected);
+}
+
 /// The same path is the same path, as everywhere; a host's name is a client as its address is.
 #[test]
 fn b109_a_path_is_normalised_as_everywhere() {

@@ -9,10 +9,13 @@ use super::rule::RuleFields;
 use super::{Errors, each};
 use crate::key::{Key, Part, is_of_token};
 use crate::limit::{
-    Cost, Idle, Limit, MAX_CLIENTS, MAX_DELAY, MOST_CLIENTS, MissingKey, Requests, WhenFull,
+    Cost, Idle, Limit, MAX_CLIENTS, MAX_DELAY, MOST_CLIENTS, MissingKey, OnError, Requests,
+    WhenFull,
 };
 use crate::pattern::Pattern;
+use crate::plan::{Plan, PlanBy, PlanError, Plans};
 use crate::rule::Rule;
+use crate::statuses::Statuses;
 
 fn requests((place, table): &At<&DeTable<'_>>, errors: &mut Errors<'_>) -> Option<Requests> {
     let mut fields = Fields::new(table, errors);
@@ -73,6 +76,10 @@ pub(super) fn limit(
     let cost = fields.get("cost");
     let is_shadow = fields.boolean("shadow");
     let max_delay = fields.duration("max_delay");
+    let refund_status = fields.texts("refund_status", "a status or a list, as in [\"2xx\"]");
+    let on_error = fields.choice("on_error", &ON_ERROR);
+    let plan_by = fields.text("plan_by", "as in \"descriptor:plan\" or \"header:x-plan\"");
+    let plans = fields.tables("plan");
     fields.finish();
 
     let rule = rule.and_then(|rule| rule.rule(errors));
@@ -96,6 +103,8 @@ pub(super) fn limit(
             format!("max_delay goes with a leaky-bucket; this is a {algorithm}"),
         );
     }
+    let refund_status = statuses(refund_status.unwrap_or_default(), errors);
+    let plans = rule.and_then(|rule| plans_of(plan_by, plans, rule, cost.as_ref(), errors));
     let (name_at, name) = name?;
     let mut limit = errors
         .take(&name_at, Limit::new(name, rule?))?
@@ -107,7 +116,10 @@ pub(super) fn limit(
         .with_shadow(is_shadow.unwrap_or(false))
         .with_when_full(when_full.map_or_else(WhenFull::default, |(_, when)| when))
         .with_missing_key(missing_key.map_or_else(MissingKey::default, |(_, missing)| missing))
-        .with_max_delay(max_delay.map_or(MAX_DELAY, |(_, delay)| delay));
+        .with_max_delay(max_delay.map_or(MAX_DELAY, |(_, delay)| delay))
+        .with_refund_status(refund_status?)
+        .with_on_error(on_error.map_or_else(OnError::default, |(_, on_error)| on_error));
+    limit = errors.take(at, limit.with_plans(plans?))?;
     if let Some(except) = except? {
         limit = limit.except(except);
     }
@@ -125,6 +137,97 @@ const MISSING_KEY: [(&str, MissingKey); 3] = [
     ("refuse", MissingKey::Refuse),
     ("pass", MissingKey::Pass),
 ];
+
+const ON_ERROR: [(&str, OnError); 2] = [("allow", OnError::Allow), ("deny", OnError::Deny)];
+
+fn statuses(texts: Vec<At<&str>>, errors: &mut Errors<'_>) -> Option<Statuses> {
+    let Some((first, _)) = texts.first().cloned() else {
+        return Some(Statuses::none());
+    };
+    let read = each(errors, texts, |text| {
+        let one = Statuses::of([text]).map(|_| text);
+        one.map_err(|error| format!("{text:?}: {error}"))
+    })?;
+    errors.take(&first, Statuses::of(read))
+}
+
+/// The plans of a limit that holds everybody else to `rule`.
+fn plans_of(
+    by: Option<At<&str>>,
+    tables: Vec<At<&DeTable<'_>>>,
+    rule: Rule,
+    cost: Option<&Cost>,
+    errors: &mut Errors<'_>,
+) -> Option<Plans> {
+    let by = match (by, tables.first()) {
+        (None, None) => return Some(Plans::default()),
+        (Some((at, text)), Some(_)) => {
+            let by = match text.parse() {
+                Ok(Part::Header(name)) => Some(PlanBy::Header(name)),
+                Ok(Part::Descriptor(name)) => Some(PlanBy::Descriptor(name)),
+                Ok(_) | Err(_) => None,
+            };
+            let problem = format!("plan_by is {text:?}: {}", PlanError::Chooser);
+            errors.take(&at, by.ok_or(problem))
+        }
+        (Some((at, _)), None) => {
+            errors.add(
+                &at,
+                "plan_by says of which plan a client is, and there are none",
+            );
+            None
+        }
+        (None, Some((at, _))) => {
+            let problem = "plans need plan_by, as in plan_by = \"descriptor:plan\"";
+            errors.add(at, problem);
+            None
+        }
+    };
+    let first = tables.first().map_or(0..0, |(at, _)| at.clone());
+    let mut plans = Vec::new();
+    for (at, table) in tables {
+        if errors.are_enough() {
+            return None;
+        }
+        plans.push(plan(&at, table, rule, cost, errors));
+    }
+    let plans: Vec<Plan> = plans.into_iter().collect::<Option<_>>()?;
+    errors.take(&first, Plans::new(by?, plans))
+}
+
+fn plan(
+    at: &Range<usize>,
+    table: &DeTable<'_>,
+    rule: Rule,
+    cost: Option<&Cost>,
+    errors: &mut Errors<'_>,
+) -> Option<Plan> {
+    let mut fields = Fields::new(table, errors);
+    let name = fields.text("name", "what the plan is called");
+    fields.need("name", at, "a plan needs a name");
+    let unlimited = fields.boolean("unlimited").unwrap_or(false);
+    if unlimited {
+        for other in ["rate", "burst", "limit", "window"] {
+            _ = fields.get(other);
+            fields.refuse(other, &format!("an unlimited plan has no {other}"));
+        }
+        fields.finish();
+        return name.map(|(_, name)| Plan::unlimited(name));
+    }
+    let numbers = RuleFields::read_plan(&mut fields, at, rule);
+    fields.finish();
+    let rule = numbers?.rule(errors)?;
+    if let Some(Cost::Fixed(tokens)) = cost
+        && *tokens > rule.burst()
+    {
+        let burst = rule.burst();
+        errors.add(
+            at,
+            format!("cost is {tokens}; no call of this plan can take more than {burst}"),
+        );
+    }
+    name.map(|(_, name)| Plan::of(name, rule))
+}
 
 fn key_of(parts: Vec<At<&str>>, at: &Range<usize>, errors: &mut Errors<'_>) -> Option<Key> {
     let at = parts
@@ -184,7 +287,7 @@ fn cost_of(
         (_, Some(name)) => {
             let name = name.to_ascii_lowercase();
             return errors
-                .take(&at, Key::header(&name))
+                .take(&at, format!("header:{name}").parse::<Part>())
                 .map(|_| Cost::Header(name));
         }
         _ => {}

@@ -15,7 +15,7 @@ use std::ops::Range;
 use toml::de::DeTable;
 
 use crate::address::{PrefixError, Prefixes};
-use crate::key::Key;
+use crate::key::Part;
 use crate::limit::Limit;
 use crate::policy::{Policy, PolicyError};
 use crate::proxies::{AddressHeader, MOST_HOPS, NetworkError, Proxies};
@@ -252,7 +252,7 @@ fn proxies(table: &DeTable<'_>, errors: &mut Errors<'_>) -> Option<(Proxies, Pre
             "x-forwarded-for" => Some(AddressHeader::XForwardedFor),
             "forwarded" => Some(AddressHeader::Forwarded),
             name => {
-                let is_name = errors.take(&at, Key::header(name));
+                let is_name = errors.take(&at, format!("header:{name}").parse::<Part>());
                 is_name.map(|_| AddressHeader::One(name.to_owned()))
             }
         },

@@ -41,6 +41,23 @@ const ALGORITHMS: [(&str, Algorithm); 5] = [
 ];
 
 impl<'t> RuleFields<'t> {
+    /// Of a plan that stands at that place, of a limit of that algorithm.
+    pub(super) fn read_plan(
+        fields: &mut Fields<'t, '_, '_, '_>,
+        at: &Range<usize>,
+        of: Rule,
+    ) -> Option<Self> {
+        let algorithm = match of {
+            Rule::TokenBucket(_) => Algorithm::TokenBucket,
+            Rule::LeakyBucket(_) => Algorithm::LeakyBucket,
+            Rule::FixedWindow(..) | Rule::AlignedWindow(..) => Algorithm::FixedWindow,
+            Rule::SlidingLog(..) => Algorithm::SlidingLog,
+            Rule::SlidingWindowCounter(..) => Algorithm::SlidingWindowCounter,
+        };
+        let is_aligned = matches!(of, Rule::AlignedWindow(..));
+        Self::read_numbers(fields, at, Some(algorithm), is_aligned, "a plan")
+    }
+
     /// Of a limit that stands at that place.
     pub(super) fn read(fields: &mut Fields<'t, '_, '_, '_>, at: &Range<usize>) -> Option<Self> {
         let algorithm = match fields.choice("algorithm", &ALGORITHMS) {
@@ -48,19 +65,34 @@ impl<'t> RuleFields<'t> {
             None if fields.has("algorithm") => None,
             None => Some(Algorithm::TokenBucket),
         };
+        let anchor = fields.choice("anchor", &[("first", false), ("aligned", true)]);
+        if algorithm.is_some_and(|algorithm| algorithm != Algorithm::FixedWindow) {
+            fields.refuse("anchor", "anchor goes with a fixed-window");
+        }
+        let is_aligned = anchor.is_some_and(|(_, is_aligned)| is_aligned);
+        Self::read_numbers(fields, at, algorithm, is_aligned, "a limit")
+    }
+
+    fn read_numbers(
+        fields: &mut Fields<'t, '_, '_, '_>,
+        at: &Range<usize>,
+        algorithm: Option<Algorithm>,
+        is_aligned: bool,
+        whose: &str,
+    ) -> Option<Self> {
         let rate = fields.text("rate", "tokens per period, as in \"5/s\" or \"100/min\"");
         let burst = fields.whole("burst", "a number of tokens, from 1");
         let limit = fields.whole("limit", "a number of tokens, from 1");
         let window = fields.duration("window");
-        let anchor = fields.choice("anchor", &[("first", false), ("aligned", true)]);
         // Of an algorithm that is none, nothing else can be said.
         let algorithm = algorithm?;
         let is_bucket = matches!(algorithm, Algorithm::TokenBucket | Algorithm::LeakyBucket);
-        if algorithm != Algorithm::FixedWindow {
-            fields.refuse("anchor", "anchor goes with a fixed-window");
-        }
         if is_bucket {
-            fields.need("rate", at, "a limit needs a rate, as in rate = \"5/s\"");
+            fields.need(
+                "rate",
+                at,
+                &format!("{whose} needs a rate, as in rate = \"5/s\""),
+            );
             for other in ["limit", "window"] {
                 fields.refuse(
                     other,
@@ -89,9 +121,10 @@ impl<'t> RuleFields<'t> {
             Algorithm::SlidingLog => Rule::SlidingLog,
             Algorithm::SlidingWindowCounter => Rule::SlidingWindowCounter,
             Algorithm::TokenBucket | Algorithm::LeakyBucket | Algorithm::FixedWindow => {
-                match anchor {
-                    Some((_, true)) => Rule::AlignedWindow,
-                    Some((_, false)) | None => Rule::FixedWindow,
+                if is_aligned {
+                    Rule::AlignedWindow
+                } else {
+                    Rule::FixedWindow
                 }
             }
         };

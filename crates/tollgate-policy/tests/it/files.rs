@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate::Rate;
-use tollgate_policy::{Cost, Idle, MissingKey, Policy, Rule};
+use tollgate_policy::{Cost, Idle, MissingKey, OnError, Policy, Rule};
 
 /// The errors of a file, one a line.
 fn says(text: &str) -> String {
@@ -88,6 +88,93 @@ fn a_file_says_all_that_a_policy_can() {
         Rule::AlignedWindow(1_000, Duration::from_secs(86_400))
     );
     assert_eq!(policy.proxies().header().name(), "forwarded");
+}
+
+#[test]
+fn plans_refunds_and_failures_are_read() {
+    let policy = Policy::from_toml(&limit(
+        r#"rate = "5/s"
+        refund_status = ["2xx", "404"]
+        on_error = "deny"
+        plan_by = "descriptor:plan"
+        plan = [
+            { name = "pro", rate = "50/s", burst = 100 },
+            { name = "internal", unlimited = true },
+        ]"#,
+    ))
+    .unwrap();
+    let a = &policy.limits()[0];
+    assert_eq!(a.on_error(), OnError::Deny);
+    assert_eq!(a.refund_status().to_string(), "2xx, 404");
+    assert_eq!(a.plans().by().unwrap().to_string(), "descriptor:plan");
+    let pro = Rule::TokenBucket(Rate::per_second(50).burst(100));
+    let rules: Vec<_> = [None, Some(0), Some(1), Some(2)]
+        .into_iter()
+        .map(|plan| a.rule_of(plan))
+        .collect();
+    assert_eq!(rules, [Some(a.rule()), Some(pro), None, Some(a.rule())]);
+
+    let window = limit(
+        "algorithm = \"fixed-window\"\nlimit = 5\nwindow = \"1h\"\nanchor = \"aligned\"\n\
+         plan_by = \"header:x-plan\"\nplan = [{ name = \"pro\", limit = 9, window = \"1m\" }]",
+    );
+    let policy = Policy::from_toml(&window).unwrap();
+    let aligned = Rule::AlignedWindow(9, Duration::from_secs(60));
+    assert_eq!(policy.limits()[0].rule_of(Some(0)), Some(aligned));
+}
+
+#[test]
+fn wrong_plans_refunds_and_failures_are_told() {
+    let with = |lines: &str| says(&limit(&format!("rate = \"5/s\"\n{lines}")));
+    for (lines, problem) in [
+        (
+            "plan_by = \"ip\"\nplan = [{ name = \"a\", rate = \"5/s\" }]",
+            "5:11: plan_by is \"ip\": a plan is told by \"header:NAME\" or \"descriptor:NAME\"",
+        ),
+        (
+            "plan = [{ name = \"a\", rate = \"5/s\" }]",
+            "5:9: plans need plan_by, as in plan_by = \"descriptor:plan\"",
+        ),
+        (
+            "plan_by = \"header:x-plan\"",
+            "5:11: plan_by says of which plan a client is, and there are none",
+        ),
+        (
+            "plan_by = \"header:x\"\nplan = [{ name = \"a\", unlimited = true, rate = \"1/s\" }]",
+            "6:48: an unlimited plan has no rate",
+        ),
+        (
+            "plan_by = \"header:x\"\nplan = [{ name = \"a\" }]",
+            "6:9: a plan needs a rate, as in rate = \"5/s\"",
+        ),
+        (
+            "plan_by = \"header:x\"\nplan = [{ name = \"a\", limit = 5, rate = \"1/s\" }]",
+            "6:31: a bucket has rate and burst, and no limit",
+        ),
+        (
+            "plan_by = \"header:x\"\nplan = [{ name = \"a b\", rate = \"1/s\" }]",
+            "6:9: a plan's name is 1 to 64 letters, digits and such as \"-\"",
+        ),
+        (
+            "plan_by = \"header:x\"\n\
+             plan = [{ name = \"a\", rate = \"1/s\" }, { name = \"a\", rate = \"2/s\" }]",
+            "6:9: two plans are called \"a\"",
+        ),
+        (
+            "cost = 5\nplan_by = \"header:x\"\nplan = [{ name = \"a\", rate = \"1/s\" }]",
+            "7:9: cost is 5; no call of this plan can take more than 1",
+        ),
+        (
+            "refund_status = [\"2xx\", \"1xx\"]",
+            "5:25: \"1xx\": a status is \"200\" to \"599\", or a class: \"2xx\"",
+        ),
+        (
+            "on_error = \"local\"",
+            "5:12: on_error is \"local\"; it is \"allow\" or \"deny\"",
+        ),
+    ] {
+        assert_eq!(with(lines), problem, "{lines}");
+    }
 }
 
 /// inngest/inngest#1459, spring-cloud/spring-cloud-gateway#87, emqx/emqx#8167: a small limit is not

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tollgate::{ManualClock, Rate, Timestamp};
+use tollgate_policy::statuses::Statuses;
 use tollgate_policy::{Cost, Gate, Key, Limit, MissingKey, Outcome, Policy, Rule};
 
 use crate::request::Made;
@@ -48,8 +49,9 @@ fn b45_the_nearest_limit_is_shown() {
         };
         for remaining in [1, 0, 0] {
             let verdict = gate.admit(&Made::default());
-            let (said, decision) = verdict.shown().unwrap();
-            assert_eq!((said.limit, decision.remaining()), (place("b"), remaining));
+            let shown = verdict.shown().unwrap();
+            let figures = (shown.limit.name(), shown.decision.remaining());
+            assert_eq!(figures, ("b", remaining));
         }
         let wait = Some(Duration::from_secs(1_800));
         assert_eq!(refusal(&gate, &Made::default()), Some((place("b"), wait)));
@@ -70,7 +72,7 @@ fn what_counts_only_changes_nothing() {
     let strict = bucket(Rate::per_hour(1), 1);
     let shadow = limit("shadow", strict).with_shadow(true);
     let keyless = limit("keyless", strict)
-        .with_key(Key::header("k").unwrap())
+        .with_key(Key::header("k"))
         .with_missing_key(MissingKey::Refuse)
         .with_shadow(true);
     let own = limit("own", bucket(Rate::per_hour(1), 2));
@@ -96,7 +98,7 @@ fn what_counts_only_changes_nothing() {
     );
     assert!(!gate.admit(&Made::default()).is_allowed());
     let shown = gate.admit(&Made::default());
-    assert_eq!(shown.shown().map(|(said, _)| said.limit), Some(2));
+    assert_eq!(shown.shown().map(|shown| shown.limit.name()), Some("own"));
 }
 
 /// Who has no key is refused before anything is taken, whatever comes first.
@@ -104,7 +106,7 @@ fn what_counts_only_changes_nothing() {
 fn who_lacks_a_key_takes_nothing() {
     let own = limit("own", bucket(Rate::per_hour(1), 2));
     let keyed = limit("keyed", bucket(Rate::per_hour(1), 2))
-        .with_key(Key::header("k").unwrap())
+        .with_key(Key::header("k"))
         .with_missing_key(MissingKey::Refuse);
     let (gate, _) = gate(vec![own, keyed]);
     for _ in 0..3 {
@@ -134,13 +136,109 @@ fn b37_a_cost_above_the_burst_never_passes() {
 /// A leaky bucket's delay is handed on; the longest of several.
 #[test]
 fn delays_are_handed_on() {
-    let slow = |rate| limit("a", Rule::LeakyBucket(Rate::per_minute(rate).burst(5)));
-    let other = Limit::new("b", slow(60).rule()).unwrap();
-    let (gate, _) = gate(vec![slow(6), other]);
+    let slow = |rate| {
+        let rule = Rule::LeakyBucket(Rate::per_minute(rate).burst(5));
+        limit("a", rule).with_max_delay(Duration::from_secs(20))
+    };
+    let other = limit("b", slow(60).rule()).with_max_delay(Duration::MAX);
+    let (gate, clock) = gate(vec![slow(6), other]);
     for seconds in [0, 10, 20] {
         let verdict = gate.admit(&Made::default());
         assert_eq!(verdict.delay(), Duration::from_secs(seconds));
     }
+    // It has two places more, but nobody is held back for longer than that.
+    let wait = Some(Duration::from_secs(10));
+    assert_eq!(refusal(&gate, &Made::default()), Some((0, wait)));
+    let never_held = gate.admit_within(&Made::default(), Duration::ZERO);
+    let wait = never_held.shown().unwrap().decision.retry_after();
+    assert_eq!(wait, Some(Duration::from_secs(30)));
+    clock.advance(Duration::from_secs(10));
+    assert_eq!(
+        gate.admit(&Made::default()).delay(),
+        Duration::from_secs(20)
+    );
+}
+
+/// What is left of a leaky bucket is what may still come at once without being refused for its
+/// delay.
+#[test]
+fn left_in_a_leaky_bucket_is_what_its_delay_admits() {
+    let rule = Rule::LeakyBucket(Rate::per_second(1).burst(100));
+    let (gate, clock) = gate(vec![
+        limit("a", rule).with_max_delay(Duration::from_millis(2_500)),
+    ]);
+    let left = || {
+        let verdict = gate.admit(&Made::default());
+        let shown = verdict.shown().unwrap();
+        (verdict.is_allowed(), shown.burst(), shown.requests_left())
+    };
+    for wanted in [(true, 3, 2), (true, 3, 1), (true, 3, 0), (false, 3, 0)] {
+        assert_eq!(left(), wanted);
+    }
+    clock.advance(Duration::from_millis(1_500));
+    assert_eq!(left(), (true, 3, 1));
+}
+
+/// Of two limits that are used up, the one is shown that the next request waits for longest.
+#[test]
+fn the_limit_that_binds_is_shown() {
+    let bucket = limit("bucket", bucket(Rate::per_second(1), 2)); // full in 2 s, one in 1 s
+    let window = limit("window", Rule::FixedWindow(2, Duration::from_millis(1_500)));
+    let (gate, _) = gate(vec![bucket, window]);
+    let _ = gate.admit(&Made::default());
+    let verdict = gate.admit(&Made::default());
+    let shown = verdict.shown().unwrap();
+    assert_eq!(shown.limit.name(), "window");
+    assert_eq!(shown.again_after, Some(Duration::from_millis(1_500)));
+}
+
+/// express-rate-limit/express-rate-limit#647: what is given back to a window that is over changes
+/// nothing in the next.
+#[test]
+fn b53_a_refund_stays_in_its_window() {
+    let window = Rule::AlignedWindow(5, Duration::from_secs(10));
+    let limit = limit("a", window).with_refund_status(Statuses::of(["304"]).unwrap());
+    for others in [true, false] {
+        let (gate, clock) = gate(vec![limit.clone()]);
+        let at = |ms: u64| clock.set(Timestamp::from_nanos(ms * 1_000_000));
+        at(9_000);
+        let mut a = gate.admit(&Made::default());
+        assert!(a.is_allowed());
+        for ms in [10_500, 10_700] {
+            at(ms);
+            assert!(!others || gate.admit(&Made::default()).is_allowed());
+        }
+        at(11_000);
+        a.answered(304);
+        let left = a.shown().unwrap().decision.remaining();
+        assert_eq!(left, if others { 3 } else { 5 });
+        let passed = (0..10).filter(|_| gate.admit(&Made::default()).is_allowed());
+        assert_eq!(passed.count(), if others { 3 } else { 5 });
+    }
+}
+
+/// Only what a limit does not count is given back, once, and to each limit that does not.
+#[test]
+fn refunds_by_status() {
+    let two = |name| limit(name, bucket(Rate::per_hour(1), 2));
+    let failed = two("failed").with_refund_status(Statuses::of(["2xx", "304"]).unwrap());
+    let shadow = two("shadow")
+        .with_refund_status(Statuses::of(["200"]).unwrap())
+        .with_shadow(true);
+    let (gate, _) = gate(vec![failed, two("all").with_cost(Cost::Fixed(1)), shadow]);
+    let left = |status| {
+        let mut verdict = gate.admit(&Made::default());
+        verdict.answered(status);
+        verdict.answered(status);
+        let said = verdict.said().iter();
+        said.map(|said| match said.outcome {
+            Outcome::Decided(decision) => decision.remaining(),
+            Outcome::Unidentified | Outcome::NotAsked | _ => 99,
+        })
+        .collect::<Vec<_>>()
+    };
+    assert_eq!(left(204), [2, 1, 1]);
+    assert_eq!(left(401), [1, 0, 0]);
 }
 
 /// symfony/symfony#63492, mailgun/gubernator#110: the time to be as new, on success too.
@@ -150,7 +248,7 @@ fn b72_reset_is_the_time_to_be_full() {
         limit("ten", bucket(Rate::new(10, Duration::from_secs(30)), 10)).with_cost(Cost::Fixed(5)),
     ]);
     let verdict = gate.admit(&Made::default());
-    let (_, decision) = verdict.shown().unwrap();
+    let decision = verdict.shown().unwrap().decision;
     assert_eq!(
         (decision.remaining(), decision.reset_after()),
         (5, Duration::from_secs(15))
@@ -162,7 +260,7 @@ fn b72_reset_is_the_time_to_be_full() {
 fn a_request_that_no_limit_holds_for_passes() {
     let (gate, _) = gate(vec![
         limit("k", bucket(Rate::per_hour(1), 1))
-            .with_key(Key::header("k").unwrap())
+            .with_key(Key::header("k"))
             .with_missing_key(MissingKey::Pass),
     ]);
     for _ in 0..3 {

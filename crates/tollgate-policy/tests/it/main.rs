@@ -7,5 +7,7 @@ mod files;
 mod gate;
 mod keys;
 mod paths;
+mod plans;
+mod reloads;
 mod request;
 mod rules;

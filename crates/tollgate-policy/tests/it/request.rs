@@ -49,6 +49,11 @@ impl Made {
         self.headers.push((name, line.to_owned()));
         self
     }
+
+    pub(crate) fn says(mut self, name: &'static str, value: &str) -> Self {
+        self.descriptors.push((name, value.to_owned()));
+        self
+    }
 }
 
 impl Request for Made {

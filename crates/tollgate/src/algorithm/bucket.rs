@@ -375,6 +375,10 @@ impl<V: Level> Algorithm for Bucket<V> {
         self.burst
     }
 
+    fn queues(&self) -> bool {
+        self.queue
+    }
+
     fn settles_after(&self) -> Option<u64> {
         let fills_after = self.time_to_earn(self.floor.short_of(self.capacity));
         u64::try_from(fills_after.saturating_add(self.grace())).ok()

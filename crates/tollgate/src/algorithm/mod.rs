@@ -24,6 +24,12 @@ pub trait Algorithm: Clone + Debug + PartialEq + Send + Sync {
     /// The most that one call can take.
     fn burst(&self) -> u64;
 
+    /// Whether an admitted call has to wait for those ahead of it. The time until a client is as
+    /// new is the delay of its next call then.
+    fn queues(&self) -> bool {
+        false
+    }
+
     /// Nanoseconds after a client's last attempt by which no past call counts any more, so that
     /// forgetting it then changes no answer. `None` if that is longer than time can run.
     fn settles_after(&self) -> Option<u64>;
@@ -77,6 +83,27 @@ pub trait Algorithm: Clone + Debug + PartialEq + Send + Sync {
 
     /// The answer to an attempt of `cost` just made at `now`, or, with a cost of 0, to a look.
     fn report(&self, state: &Self::State, cost: u64, now: u64, admitted: bool) -> Decision;
+
+    /// What an attempt of `cost` would be told that is to be delayed by at most `max_delay`,
+    /// without anything being taken: what there is, or its refusal.
+    fn foretell(&self, state: &Self::State, cost: u64, max_delay: Duration, now: u64) -> Decision {
+        let decision = if self.remaining(state, now) >= cost {
+            self.report(state, 0, now, true)
+        } else {
+            self.report(state, cost, now, false)
+        };
+        let reset_after = decision.reset_after();
+        let too_long = reset_after.saturating_sub(max_delay);
+        if !self.queues() || cost == 0 || too_long.is_zero() {
+            return decision;
+        }
+        // Each nanosecond takes one off the delay, however large the cost.
+        Decision::Limited {
+            remaining: 0,
+            retry_after: too_long.max(decision.retry_after().unwrap_or_default()),
+            reset_after,
+        }
+    }
 }
 
 /// The window's length in nanoseconds, if it is one that time can reach the end of.

@@ -9,7 +9,7 @@ use super::store::banned;
 use crate::Decision;
 use crate::algorithm::Algorithm;
 use crate::sync::{MutexGuard, lock};
-use crate::together::{Ask, Lock, Others, Party, Room, Verdict};
+use crate::together::{Ask, Lock, Others, Party, Room, Verdict, shortest_delay};
 
 impl<A: Algorithm> Party for Shards<A> {
     fn lock_of(&self, ask: &Ask<'_>) -> Lock {
@@ -125,13 +125,8 @@ impl<'a, A: Algorithm> Held<'a, A> {
         let full = asks.iter().any(|ask| ask.full);
         let (clients, now) = (&self.clients, self.now);
         let at = clients.find(who);
-        let judge = |limit: &A, state: &A::State, now| {
-            if limit.remaining(state, now) >= cost {
-                limit.report(state, 0, now, true)
-            } else {
-                limit.report(state, cost, now, false)
-            }
-        };
+        let max_delay = shortest_delay(asks);
+        let judge = |limit: &A, state: &A::State, now| limit.foretell(state, cost, max_delay, now);
         let limit = clients.rules().limit(plan);
         let burst = limit.burst();
         // A look that names no plan is under the client's own, as a look alone.
@@ -179,16 +174,21 @@ impl<'a, A: Algorithm> Held<'a, A> {
             let Some(at) = at else {
                 continue;
             };
+            let max_delay = shortest_delay(client);
             let outcome = clients.attempt(at, plan, now, |limit, state, now| {
                 let admitted = limit.attempt(state, cost, now);
-                (limit.report(state, cost, now, admitted), admitted)
+                let decision = limit.report(state, cost, now, admitted);
+                (
+                    (decision, limit.foretell(state, cost, max_delay, now)),
+                    admitted,
+                )
             });
             if new {
                 clients.enqueue(at);
             }
-            if let Outcome::Judged(decision) = outcome {
+            if let Outcome::Judged((decision, next)) = outcome {
                 for ask in client {
-                    ask.decide(decision);
+                    ask.charged(decision, next);
                 }
             }
         }

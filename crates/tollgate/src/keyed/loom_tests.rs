@@ -15,6 +15,7 @@ use super::rules::Idle;
 use super::shards::Shards;
 use super::store::{Store, StorePlan};
 use crate::algorithm::bucket::{AnyWidth, Asked, Bucket};
+use crate::charge::Issuer;
 use crate::{Ask, Decision, Rate, Tokens, acquire_all};
 
 const IDLE_NS: u64 = 10;
@@ -232,7 +233,7 @@ fn a_sweep_against_a_newcomer() {
 }
 
 fn ask(store: &Shards<Bucket<i64>>, name: Key, cost: u64, now: u64) -> Ask<'_> {
-    Ask::new(store.party(), name, cost, now)
+    Ask::new(store.party(), Issuer::new(), name, cost, now)
 }
 
 /// Two threads ask two limiters in opposite orders for what only one of them can have: neither

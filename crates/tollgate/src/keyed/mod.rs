@@ -301,7 +301,13 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// If a clock not known to be monotonic went back.
     pub fn ask<K: Hash + ?Sized>(&self, key: &K, cost: u64) -> Ask<'_> {
         let now = self.timeline.read();
-        Ask::new(self.store.party(), self.secrets.key(key), cost, now)
+        Ask::new(
+            self.store.party(),
+            self.issuer,
+            self.secrets.key(key),
+            cost,
+            now,
+        )
     }
 
     /// The same at a time that the caller brings.
@@ -318,6 +324,7 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
         let now = self.timeline.inject(now)?;
         Ok(Ask::new(
             self.store.party(),
+            self.issuer,
             self.secrets.key(key),
             cost,
             now,

@@ -5,8 +5,8 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate::{
-    Ask, Clock, Decision, KeyedLimiter, Limiter, ManualClock, Plan, Rate, Timestamp, TokenBucket,
-    acquire_all,
+    Ask, Clock, Decision, KeyedLimiter, LeakyBucket, Limiter, ManualClock, Plan, Rate, Timestamp,
+    TokenBucket, acquire_all,
 };
 use tollgate_testkit::{Answer, Model, Random};
 
@@ -324,4 +324,135 @@ fn a_look_and_a_plan_without_a_bucket_leave_the_plan_alone() {
     assert!(acquire_all(&mut [unlimited(), paid(40)]).is_allowed());
     assert!(acquire_all(&mut [paid(40), unlimited()]).is_allowed());
     assert_eq!(limiter.peek("alice").remaining(), 19);
+}
+
+/// A leaky bucket that would delay a call for longer than it is to be delayed refuses it, with the
+/// wait after which it would not: also where there is no room for it.
+#[test]
+fn a_delay_that_is_too_long_is_refused_until_it_is_not() {
+    let ms = Duration::from_millis;
+    let clock = ManualClock::default();
+    let queue = LeakyBucket::new(Rate::per_second(3).burst(5));
+    let keyed = KeyedLimiter::builder(queue, 10)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let one = Limiter::builder(queue)
+        .clock(clock.clone())
+        .build()
+        .unwrap();
+    let ask = |cost, max_delay| {
+        let asks = || {
+            (
+                keyed.ask("alice", cost).within(max_delay),
+                one.ask(cost).within(max_delay),
+            )
+        };
+        let (of_keyed, of_one) = asks();
+        let mut asks = [of_keyed, of_one];
+        let together = acquire_all(&mut asks);
+        assert_eq!(asks[0].decision(), asks[1].decision());
+        assert_eq!(asks[0].again_after(), asks[1].again_after());
+        (together.decision(), asks[0].again_after())
+    };
+    let (first, again) = ask(2, ms(0));
+    assert_eq!(
+        (first.delay(), again),
+        (ms(0), Some(Duration::from_nanos(666_666_667)))
+    );
+    // Two thirds of a second, rounded up; 100 ms are too few.
+    let too_long = Duration::from_nanos(566_666_667);
+    let limited = |remaining, retry_after| Decision::Limited {
+        remaining,
+        retry_after,
+        reset_after: Duration::from_nanos(666_666_667),
+    };
+    assert_eq!(ask(1, ms(100)), (limited(0, too_long), Some(too_long)));
+    // Neither room nor time; each for itself lasts as long.
+    assert_eq!(
+        ask(5, ms(100)).0.retry_after(),
+        Some(Duration::from_nanos(666_666_667))
+    );
+    assert_eq!(
+        ask(4, ms(500)).0.retry_after(),
+        Some(Duration::from_nanos(333_333_334))
+    );
+    assert_eq!(ask(6, ms(0)).0, Decision::TooLarge { burst: 5 });
+    assert_eq!(
+        ask(0, ms(0)).0.remaining(),
+        3,
+        "a look is delayed by nothing"
+    );
+    clock.advance(too_long - Duration::from_nanos(1));
+    assert_eq!(
+        ask(1, ms(100)).0.retry_after(),
+        Some(Duration::from_nanos(1))
+    );
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(ask(1, ms(100)).0.delay(), ms(100));
+}
+
+/// What an ask was charged can be given back, once, and by nobody who was not charged.
+#[test]
+fn asks_give_back() {
+    let limiter = KeyedLimiter::builder(Rate::per_hour(1).burst(3), 1)
+        .plan(Rate::per_hour(1).burst(5))
+        .share_overflow()
+        .build()
+        .unwrap();
+    let charged = |name, cost, plan| {
+        let mut asks = [limiter.ask(name, cost).plan(plan)];
+        let _ = acquire_all(&mut asks);
+        let [ask] = asks;
+        ask.into_charge()
+    };
+    let left = |name| limiter.peek(name).remaining();
+    let charge = charged("alice", 2, Plan::DEFAULT).unwrap();
+    assert_eq!((left("alice"), charge.decision().remaining()), (1, 1));
+    limiter.cancel(charge);
+    assert_eq!(left("alice"), 3);
+    assert!(charged("alice", 4, Plan::DEFAULT).is_none(), "too large");
+    assert!(charged("alice", 0, Plan::DEFAULT).is_none());
+    assert!(charged("alice", 2, Plan::UNLIMITED).is_none());
+    assert_eq!(left("alice"), 3);
+    limiter.cancel(charged("alice", 3, Plan::nth(1)).unwrap());
+    // Who shares the bucket of newcomers took nothing of his own.
+    assert!(charged("bob", 1, Plan::DEFAULT).is_none());
+    let one = Limiter::new(Rate::per_hour(1).burst(1)).unwrap();
+    let mut asks = [limiter.ask("alice", 1), one.ask(2)];
+    assert!(!acquire_all(&mut asks).is_allowed());
+    assert!(
+        asks.map(|ask| ask.into_charge().is_none())
+            .into_iter()
+            .all(|none| none)
+    );
+}
+
+/// When the same call passes again is told to the nanosecond, by every algorithm.
+#[test]
+fn again_after_suffices_and_one_nanosecond_less_does_not() {
+    for limit in crate::each_limit::each_limit(7, Duration::from_secs(3)) {
+        for cost in [1, 2] {
+            let clock = ManualClock::default();
+            let limiter = KeyedLimiter::builder(limit, 10)
+                .clock(clock.clone())
+                .build()
+                .unwrap();
+            let ask = || {
+                let mut asks = [limiter.ask("alice", cost)];
+                let allowed = acquire_all(&mut asks).is_allowed();
+                (allowed, asks[0].again_after())
+            };
+            for _ in 0..20 {
+                let (allowed, again) = ask();
+                let again = again.unwrap();
+                if allowed && again.is_zero() {
+                    continue;
+                }
+                clock.advance(again - Duration::from_nanos(1));
+                assert_eq!(ask(), (false, Some(Duration::from_nanos(1))), "{limit:?}");
+                clock.advance(Duration::from_nanos(1));
+            }
+        }
+    }
 }

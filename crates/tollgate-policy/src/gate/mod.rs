@@ -1,0 +1,257 @@
+//! A policy and the limiters that keep its buckets in this process.
+
+mod reload;
+
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use tollgate::{
+    AnyLimit, Ask, BuildError, Clock, ClockWentBackwards, KeyedLimiter, StoreAnswer, Timestamp,
+    acquire_all,
+};
+
+use crate::hearing::{Claim, Hearing};
+use crate::policy::{Call, Policy};
+use crate::request::Request;
+use crate::verdict::{Taken, Verdict};
+
+pub use reload::{ReloadError, Reloaded};
+
+/// A policy put to use: it answers requests.
+///
+/// ```
+/// use tollgate::{ManualClock, Rate};
+/// use tollgate_policy::{Gate, Limit, Policy, Rule};
+/// # use tollgate_policy::proxies::Peer;
+/// # use tollgate_policy::request::Request;
+/// # struct Get;
+/// # impl Request for Get {
+/// #     fn method(&self) -> &[u8] { b"GET" }
+/// #     fn target(&self) -> &[u8] { b"/" }
+/// #     fn peer(&self) -> Peer { Peer::Address([192, 0, 2, 1].into()) }
+/// #     fn header(&self, _: &str, _: &mut dyn FnMut(&[u8])) {}
+/// # }
+///
+/// let limit = Limit::new("per-address", Rule::TokenBucket(Rate::per_hour(1).burst(1)))?;
+/// let gate = Gate::new(Policy::new(vec![limit])?, ManualClock::default())?;
+/// assert!(gate.admit(&Get).is_allowed());
+/// let refused = gate.admit(&Get);
+/// assert_eq!(refused.refused_by().map(|said| said.limit), Some(0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Gate<C: Clock> {
+    rules: RwLock<Arc<Rules<C>>>,
+    /// Held by whoever brings in another policy.
+    reloading: Mutex<()>,
+    clock: C,
+}
+
+type Keyed<C> = Arc<KeyedLimiter<AnyLimit, C>>;
+
+/// The policy that holds, whole.
+struct Rules<C: Clock> {
+    policy: Arc<Policy>,
+    /// By place, those of the policy's limits.
+    limiters: Vec<Keyed<C>>,
+}
+
+impl<C: Clock + Clone + 'static> Gate<C> {
+    /// A limiter for each limit, with a clock of that kind.
+    ///
+    /// # Errors
+    ///
+    /// An idle time of 0, or no client.
+    pub fn new(policy: Policy, clock: C) -> Result<Self, BuildError> {
+        let limits = policy.limits().iter();
+        let limiters = limits.map(|limit| limit.limiter(clock.clone()).map(Arc::new));
+        let limiters = limiters.collect::<Result<_, _>>()?;
+        let policy = Arc::new(policy);
+        Ok(Self::of(Rules { policy, limiters }, clock))
+    }
+
+    /// The same buckets for clients that are told apart by one key in all limits: to be called
+    /// before anything is admitted, since nobody's bucket is then whose it was.
+    #[must_use]
+    pub fn with_one_key(&self, key: &crate::Key) -> Self {
+        let rules = self.rules();
+        let policy = Arc::new((*rules.policy).clone().with_one_key(key));
+        let limiters = rules.limiters.clone();
+        Self::of(Rules { policy, limiters }, self.clock.clone())
+    }
+}
+
+impl<C: Clock + 'static> Gate<C> {
+    fn of(rules: Rules<C>, clock: C) -> Self {
+        Self {
+            rules: RwLock::new(Arc::new(rules)),
+            reloading: Mutex::new(()),
+            clock,
+        }
+    }
+
+    /// What holds now: all that is asked in one call is asked of this.
+    fn rules(&self) -> Arc<Rules<C>> {
+        // What is behind it is swapped whole, so no panic leaves half of anything.
+        self.rules
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The policy.
+    #[must_use]
+    pub fn policy(&self) -> Arc<Policy> {
+        self.rules().policy.clone()
+    }
+
+    /// The limiter of the limit at that place.
+    #[must_use]
+    pub fn limiter(&self, limit: usize) -> Option<Arc<KeyedLimiter<AnyLimit, C>>> {
+        self.rules().limiters.get(limit).cloned()
+    }
+
+    /// Whether a request may proceed.
+    ///
+    /// All limits that hold for it are asked at once: they let it pass and take its cost, or none
+    /// takes anything. One that it lacks a key for refuses it before any is asked. Limits that only
+    /// count are asked about what the others let pass, each for itself; their refusals change
+    /// nothing.
+    ///
+    /// A leaky bucket refuses what it would delay for longer than its
+    /// [`max_delay`](crate::Limit::max_delay); what it admits is to be held back for the verdict's
+    /// [delay](Verdict::delay).
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn admit<R: Request + ?Sized>(&self, request: &R) -> Verdict {
+        self.admit_within(request, Duration::MAX)
+    }
+
+    /// The same where nothing is held back for longer than `max_delay`, whatever the limits say:
+    /// what would be is refused, with the wait after which it would not.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn admit_within<R: Request + ?Sized>(&self, request: &R, max_delay: Duration) -> Verdict {
+        let rules = self.rules();
+        let calls = rules.policy.calls(request);
+        rules.decide(&calls, max_delay)
+    }
+
+    /// The same for what a request asks of this gate's policy; a call of a limit that it has not is
+    /// passed over.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    pub fn decide(&self, calls: &[Call]) -> Verdict {
+        self.rules().decide(calls, Duration::MAX)
+    }
+
+    /// The same at a time that the caller brings.
+    ///
+    /// # Errors
+    ///
+    /// [`ClockWentBackwards`] if a later time was seen before; nothing was taken then.
+    pub fn decide_at(&self, calls: &[Call], now: Timestamp) -> Result<Verdict, ClockWentBackwards> {
+        self.rules().judge(calls, Duration::MAX, |limiter, claim| {
+            limiter.ask_at(claim.client, claim.cost, now)
+        })
+    }
+}
+
+impl<C: Clock + 'static> Rules<C> {
+    fn decide(&self, calls: &[Call], max_delay: Duration) -> Verdict {
+        let verdict = self.judge(calls, max_delay, |limiter, claim| {
+            Ok::<_, Infallible>(limiter.ask(claim.client, claim.cost))
+        });
+        match verdict {
+            Ok(verdict) => verdict,
+            Err(never) => match never {},
+        }
+    }
+
+    fn judge<'g, E>(
+        &'g self,
+        calls: &[Call],
+        max_delay: Duration,
+        ask: impl Fn(&'g KeyedLimiter<AnyLimit, C>, &Claim<'_>) -> Result<Ask<'g>, E>,
+    ) -> Result<Verdict, E> {
+        let mut hearing = Hearing::new(self.policy.clone(), calls);
+        if hearing.is_decided() {
+            return Ok(hearing.verdict);
+        }
+        let ask = |hearing: &Hearing<'_>, claim: &Claim<'_>| {
+            let limiter = self.limiters.get(claim.limit);
+            let (Some(limiter), Some(limit)) = (limiter, hearing.limit(claim)) else {
+                return Ok(None);
+            };
+            let ask = ask(limiter, claim)?
+                .plan(limit.plans().in_library(claim.plan))
+                .within(limit.max_delay().min(max_delay));
+            Ok(Some(ask))
+        };
+        let mut asks = Vec::with_capacity(hearing.enforced.len());
+        let mut claims = Vec::with_capacity(hearing.enforced.len());
+        for claim in &hearing.enforced {
+            if let Some(ask) = ask(&hearing, claim)? {
+                asks.push(ask);
+                claims.push(*claim);
+            }
+        }
+        // Limits that count are asked at the same instant: made now, judged later.
+        let mut counting = Vec::with_capacity(hearing.counting.len());
+        for claim in &hearing.counting {
+            if let Some(ask) = ask(&hearing, claim)? {
+                counting.push((*claim, ask));
+            }
+        }
+        let together = acquire_all(&mut asks);
+        let refused_by = together.refused_by();
+        hearing.verdict.refused_by = refused_by
+            .and_then(|at| claims.get(at))
+            .map(|claim| claim.place);
+        for (claim, ask) in claims.into_iter().zip(asks) {
+            self.take_down(&mut hearing.verdict, &claim, ask);
+        }
+        if !hearing.is_decided() {
+            for (claim, ask) in counting {
+                let mut alone = [ask];
+                let _ = acquire_all(&mut alone);
+                let [ask] = alone;
+                self.take_down(&mut hearing.verdict, &claim, ask);
+            }
+        }
+        Ok(hearing.verdict)
+    }
+
+    /// What was answered to an ask, and what may be given back of it.
+    fn take_down(&self, verdict: &mut Verdict, claim: &Claim<'_>, ask: Ask<'_>) {
+        verdict.take_down(claim.place, StoreAnswer::from(&ask));
+        let limit = self.policy.limits().get(claim.limit);
+        let limit = limit.filter(|limit| !limit.refund_status().is_empty());
+        if let (Some(limit), Some(from)) = (limit, self.limiters.get(claim.limit))
+            && let Some(charge) = ask.into_charge()
+        {
+            verdict.taken.push(Taken {
+                place: claim.place,
+                client: claim.client.clone(),
+                plan: limit.plans().in_library(claim.plan),
+                charge,
+                from: from.clone(),
+            });
+        }
+    }
+}
+
+impl<C: Clock + 'static> fmt::Debug for Gate<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate")
+            .field("policy", &self.rules().policy)
+            .finish_non_exhaustive()
+    }
+}
