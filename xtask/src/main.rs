@@ -88,11 +88,14 @@ fn run(steps: &[&'static str]) -> ExitCode {
     for step in steps {
         match *step {
             "crates" => report.run("crates", &mut cargo(&["test", "--workspace", "--locked"])),
-            "features" => report.run(
-                "features",
-                cargo(&["test", "--locked", "-p", "tollgate", "--all-features"])
-                    .args(["--test", "it", "observed"]),
-            ),
+            "features" => {
+                let with_all =
+                    |package| cargo(&["test", "--locked", "--all-features", "-p", package]);
+                let observed = ["--test", "it", "observed"];
+                report.run("features", with_all("tollgate").args(observed));
+                // Its examples are built with it, and started by its tests.
+                report.run("http features", &mut with_all("tollgate-http"));
+            }
             "examples" => examples(&mut report),
             "loom" => loom(&mut report),
             // Workspaces of their own: the crates' tests do not reach them.

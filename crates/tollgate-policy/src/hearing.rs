@@ -50,6 +50,9 @@ impl<'c> Hearing<'c> {
         let Some(limit) = verdict.policy.limits().get(call.limit) else {
             return;
         };
+        if call.lacks_key {
+            verdict.lacking.push(call.limit);
+        }
         let place = verdict.said.len();
         let mut said = Said {
             limit: call.limit,

@@ -10,6 +10,7 @@ use crate::path::Path;
 use crate::plan::{PlanBy, Plans};
 use crate::proxies::{Origin, Proxies};
 use crate::request::Request;
+use crate::rule::Rule;
 
 /// The most limits of a policy: all of them may be asked at once.
 pub const MOST_LIMITS: usize = 64;
@@ -123,6 +124,13 @@ impl Policy {
         names.into_iter()
     }
 
+    /// Whether any limit may have a request held back.
+    #[must_use]
+    pub fn may_hold(&self) -> bool {
+        let is_leaky = |limit: &Limit| matches!(limit.rule(), Rule::LeakyBucket(_));
+        self.limits.iter().any(is_leaky)
+    }
+
     /// The same policy with one key for all its limits.
     #[must_use]
     pub fn with_one_key(mut self, key: &Key) -> Self {
@@ -161,7 +169,12 @@ impl Policy {
         let mut calls = Vec::new();
         for (at, limit) in self.limits.iter().enumerate() {
             if limit.holds_for(facts.path.as_ref(), request.method()) {
-                calls.push(Call::new(at, facts.answer(limit)));
+                let (answer, lacks_key) = facts.answer(limit);
+                calls.push(Call {
+                    limit: at,
+                    answer,
+                    lacks_key,
+                });
             }
         }
         calls
@@ -231,13 +244,20 @@ pub struct Call {
     pub limit: usize,
     /// What it asks.
     pub answer: Answer,
+    /// Whether the request lacks a part of the key, or says different things for one.
+    pub lacks_key: bool,
 }
 
 impl Call {
     /// Of the limit at that place.
     #[must_use]
     pub fn new(limit: usize, answer: Answer) -> Self {
-        Self { limit, answer }
+        let lacks_key = false;
+        Self {
+            limit,
+            answer,
+            lacks_key,
+        }
     }
 }
 
@@ -300,7 +320,8 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
         }
     }
 
-    fn answer(&mut self, limit: &'a Limit) -> Answer {
+    /// What it asks of a limit, and whether it lacks a part of the key.
+    fn answer(&mut self, limit: &'a Limit) -> (Answer, bool) {
         let values: Vec<Value> = limit
             .key()
             .parts()
@@ -310,17 +331,18 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
         let is_ambiguous = values.contains(&Value::Ambiguous);
         let takes = || Answer::Takes {
             client: Client::new(&values),
-            cost: self.cost(limit.cost()),
+            cost: self.cost(limit),
             plan: self.plan(limit.plans()),
         };
         if !is_ambiguous && !values.contains(&Value::Absent) {
-            return takes();
+            return (takes(), false);
         }
-        match limit.missing_key() {
+        let answer = match limit.missing_key() {
             MissingKey::Pass if !is_ambiguous => Answer::Passes,
             MissingKey::Share | MissingKey::Pass => takes(),
             MissingKey::Refuse => Answer::Unidentified,
-        }
+        };
+        (answer, true)
     }
 
     fn value(&mut self, part: &'a Part) -> Value {
@@ -375,8 +397,11 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
         }
     }
 
-    fn cost(&self, cost: &Cost) -> u64 {
-        let name = match cost {
+    fn cost(&self, limit: &Limit) -> u64 {
+        if let Some(cost) = self.request.cost(limit.name()) {
+            return cost.max(1);
+        }
+        let name = match limit.cost() {
             Cost::Fixed(tokens) => return (*tokens).max(1),
             Cost::Header(name) => name,
         };

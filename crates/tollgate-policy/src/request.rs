@@ -55,4 +55,10 @@ pub trait Request {
         let _ = name;
         None
     }
+
+    /// How many tokens of a limit the service itself makes it cost, if it says so: at least 1.
+    fn cost(&self, limit: &str) -> Option<u64> {
+        let _ = limit;
+        None
+    }
 }

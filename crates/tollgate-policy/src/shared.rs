@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tollgate::{Decision, Store, StoreAnswer, StoreAsk, StoreError, Timestamp};
 
+use crate::gate::Reloaded;
 use crate::hearing::{Claim, Hearing};
 use crate::key::Client;
 use crate::limit::Limit;
@@ -27,7 +28,7 @@ pub struct SharedGate {
 #[derive(Debug)]
 pub(crate) struct Lent {
     /// By place in the verdict.
-    place: usize,
+    pub(crate) place: usize,
     limit: String,
     rule: Rule,
     client: Client,
@@ -69,9 +70,21 @@ impl SharedGate {
 
     /// Holds requests to another policy from now on. Its limits' buckets are those of the same
     /// name, key and algorithm.
-    pub fn reload(&self, policy: Policy) {
+    pub fn reload(&self, policy: Policy) -> Reloaded {
         let mut held = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        // Those of the one whose buckets are not those of any of the other.
+        let without = |one: &Policy, other: &Policy| {
+            let known: Vec<String> = other.limits().iter().map(identity).collect();
+            let others = one.limits().iter();
+            let others = others.filter(|limit| !known.contains(&identity(limit)));
+            others.map(|limit| limit.name().to_owned()).collect()
+        };
+        let reloaded = Reloaded {
+            afresh: without(&policy, &held),
+            gone: without(&held, &policy),
+        };
         *held = Arc::new(policy);
+        reloaded
     }
 
     /// What comes of a request that asks `calls` of `policy`, which is this gate's, and nothing of

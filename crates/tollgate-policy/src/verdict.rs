@@ -28,6 +28,8 @@ pub struct Verdict {
     /// The same of what a store took.
     pub(crate) lent: Vec<Lent>,
     pub(crate) failed: Option<OnError>,
+    /// By place in the policy.
+    pub(crate) lacking: Vec<usize>,
 }
 
 /// What one limit said.
@@ -162,6 +164,7 @@ impl Verdict {
             taken: Vec::new(),
             lent: Vec::new(),
             failed: None,
+            lacking: Vec::new(),
         }
     }
 
@@ -263,6 +266,22 @@ impl Verdict {
     #[must_use]
     pub fn failed(&self) -> Option<OnError> {
         self.failed
+    }
+
+    /// The limits, by their places in the policy, for which the request lacked a part of the key,
+    /// or said different things: those it passes by among them.
+    #[must_use]
+    pub fn lacking(&self) -> &[usize] {
+        &self.lacking
+    }
+
+    /// Whether a store is to be asked to give something back for a request that was answered with
+    /// that status: [`SharedGate::answered`](crate::SharedGate::answered) does.
+    #[must_use]
+    pub fn owes(&self, status: u16) -> bool {
+        self.lent
+            .iter()
+            .any(|lent| self.gives_back(lent.place, status))
     }
 
     /// What each limit said that holds for the request, but for those that it passes by.

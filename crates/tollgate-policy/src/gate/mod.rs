@@ -8,12 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use tollgate::{
-    AnyLimit, Ask, BuildError, Clock, ClockWentBackwards, KeyedLimiter, StoreAnswer, Timestamp,
-    acquire_all,
+    AnyLimit, Ask, BuildError, Clock, ClockWentBackwards, KeyedLimiter, Statistics, StoreAnswer,
+    Timestamp, acquire_all,
 };
 
 use crate::hearing::{Claim, Hearing};
+use crate::key::Key;
 use crate::policy::{Call, Policy};
+use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::verdict::{Taken, Verdict};
 
@@ -74,9 +76,20 @@ impl<C: Clock + Clone + 'static> Gate<C> {
     /// The same buckets for clients that are told apart by one key in all limits: to be called
     /// before anything is admitted, since nobody's bucket is then whose it was.
     #[must_use]
-    pub fn with_one_key(&self, key: &crate::Key) -> Self {
+    pub fn with_one_key(&self, key: &Key) -> Self {
+        self.with(|policy| policy.with_one_key(key))
+    }
+
+    /// The same buckets where those proxies are believed: to be called before anything is admitted,
+    /// too.
+    #[must_use]
+    pub fn with_proxies(&self, proxies: Proxies) -> Self {
+        self.with(|policy| policy.with_proxies(proxies))
+    }
+
+    fn with(&self, change: impl FnOnce(Policy) -> Policy) -> Self {
         let rules = self.rules();
-        let policy = Arc::new((*rules.policy).clone().with_one_key(key));
+        let policy = Arc::new(change((*rules.policy).clone()));
         let limiters = rules.limiters.clone();
         Self::of(Rules { policy, limiters }, self.clock.clone())
     }
@@ -110,6 +123,16 @@ impl<C: Clock + 'static> Gate<C> {
     #[must_use]
     pub fn limiter(&self, limit: usize) -> Option<Arc<KeyedLimiter<AnyLimit, C>>> {
         self.rules().limiters.get(limit).cloned()
+    }
+
+    /// How often each limit gave each answer, by name.
+    #[must_use]
+    pub fn statistics(&self) -> Vec<(String, Statistics)> {
+        let rules = self.rules();
+        let limits = rules.policy.limits().iter().zip(&rules.limiters);
+        let figures =
+            limits.map(|(limit, limiter)| (limit.name().to_owned(), limiter.statistics()));
+        figures.collect()
     }
 
     /// Whether a request may proceed.
