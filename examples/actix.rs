@@ -14,9 +14,8 @@ use std::error::Error;
 
 use actix_web::dev::ServiceRequest;
 use actix_web::{App, HttpServer, web};
-use tollgate::Rate;
-use tollgate_http::actix::RateLimit;
-use tollgate_http::{Limit, Limits, Policy, Rule};
+use tollgate_http::actix::{RateLimit, limits};
+use tollgate_http::{Limit, Policy, Rate};
 
 fn cost(request: &ServiceRequest) -> u64 {
     if request.path() == "/report" { 3 } else { 1 }
@@ -24,10 +23,9 @@ fn cost(request: &ServiceRequest) -> u64 {
 
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let rule = Rule::TokenBucket(Rate::per_minute(1).burst(5));
-    let policy = Policy::new(vec![Limit::new("per-client", rule)?])?;
+    let limit = Limit::new("per-client", Rate::per_minute(1).burst(5))?;
     // Outside the closure: all workers have the same buckets.
-    let limits: Limits<ServiceRequest> = Limits::builder(policy).cost(cost).build()?;
+    let limits = limits(Policy::new(vec![limit])?).cost(cost).build()?;
 
     let address = std::env::args().nth(1);
     let server = HttpServer::new(move || {

@@ -4,6 +4,7 @@
 //! ```sh
 //! cargo run -p tollgate-http --features axum,file --example axum_keys
 //! curl -i -H 'x-api-key: basic-1' 'http://127.0.0.1:3000/api/hello#[1-3]'
+//! curl -i -H 'x-api-key: pro-1' 'http://127.0.0.1:3000/api/hello#[1-3]'
 //! curl -i -d 'guess' 'http://127.0.0.1:3000/login#[1-4]'
 //! ```
 

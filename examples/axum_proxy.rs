@@ -17,9 +17,8 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::routing::get;
 use tokio::net::TcpListener;
-use tollgate::Rate;
-use tollgate_http::RateLimitLayer;
 use tollgate_http::proxies::{AddressHeader, Proxies};
+use tollgate_http::{Rate, RateLimitLayer};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! cargo run -p tollgate-http --features tonic --example tonic
-//! grpcurl -plaintext 127.0.0.1:3000 grpc.health.v1.Health/Check
+//! grpc_health_probe -addr 127.0.0.1:3000 # four times, or any client of grpc.health.v1
 //! ```
 
 #![expect(
@@ -14,8 +14,7 @@
 use std::error::Error;
 
 use tokio::net::TcpListener;
-use tollgate::Rate;
-use tollgate_http::RateLimitLayer;
+use tollgate_http::{Rate, RateLimitLayer};
 use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 

@@ -50,12 +50,14 @@ Rows:
     P5   refused calls                      P12  sixteen clients in one call
     P6   P1 to P4 beside rate-net           P13  allocations for a known client
     P7   one bucket (`Limiter`)             P14  a sweep over all clients on every call
+    H2   the layer in an axum app
 
 Peers:
     governor (also with ahash) and a Mutex<HashMap>: most rows
     throttlecrab and limitador: P1 to P4, without bars
     rate-net: P6, and its bucket without keys in P7
     ratelimit, which has no keys: P7
+    tower_governor: H2
 
 Examples:
     cargo run --release --manifest-path bench/Cargo.toml -- --quick

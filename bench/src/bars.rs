@@ -81,12 +81,12 @@ impl Bar {
     }
 }
 
-fn faster_than(peer: Limiter, floor: f64, goal: f64) -> Bar {
+fn faster_than(peer: Limiter, floor: f64, goal: impl Into<Option<f64>>) -> Bar {
     Bar {
         reads: Reads::PeerOverOurs,
         against: Against::Peer(peer),
         floor: Some(floor),
-        goal: Some(goal),
+        goal: goal.into(),
     }
 }
 
@@ -181,6 +181,11 @@ fn of_a_call(row: &Row) -> Vec<Bar> {
             vec![at_most(Against::Peer(Limiter::Governor), 1.25, 1.0)]
         }
         (Bench::P9, _, _) => vec![at_most(Against::Peer(Limiter::Governor), 0.6, 0.4)],
+        (Bench::H2, _, _) => {
+            let without = faster_than(Limiter::Baseline, 0.93, 0.97);
+            let governor = |peer| faster_than(peer, 1.0, None);
+            vec![without, governor(Limiter::TowerGovernor)]
+        }
         (Bench::P11, _, Answer::ClientLimit) => vec![at_most(admitted, 1.5, 1.0)],
         _ => Vec::new(),
     }

@@ -39,6 +39,12 @@ impl From<serde_json::Error> for Error {
     }
 }
 
+impl From<tollgate_http::LimitsError> for Error {
+    fn from(error: tollgate_http::LimitsError) -> Self {
+        Self(error.to_string())
+    }
+}
+
 impl From<tollgate::BuildError> for Error {
     fn from(error: tollgate::BuildError) -> Self {
         Self(error.to_string())

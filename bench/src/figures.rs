@@ -122,7 +122,8 @@ impl Figures {
                 | Bench::P4
                 | Bench::P5
                 | Bench::P6
-                | Bench::P14 => Reads::PeerOverOurs,
+                | Bench::P14
+                | Bench::H2 => Reads::PeerOverOurs,
                 Bench::P7
                 | Bench::P8
                 | Bench::P9

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::row::{Answer, Bench, Dist, Limiter, Row, Sample};
 use crate::sets::Effort;
-use crate::{allocations, memory, speed, stalls};
+use crate::{allocations, http, memory, speed, stalls};
 
 /// One worker's work.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -78,9 +78,14 @@ pub(crate) fn jobs(bench: Bench, quick: bool) -> Vec<Job> {
                 .map(alone)
                 .to_vec()
         }
-        Bench::P5 | Bench::P6 | Bench::P7 | Bench::P11 | Bench::P12 | Bench::P13 | Bench::P14 => {
-            vec![job(Part::Together)]
-        }
+        Bench::P5
+        | Bench::P6
+        | Bench::P7
+        | Bench::P11
+        | Bench::P12
+        | Bench::P13
+        | Bench::P14
+        | Bench::H2 => vec![job(Part::Together)],
     }
 }
 
@@ -114,6 +119,7 @@ impl Job {
             (Bench::P12, _) => speed::batches(effort),
             (Bench::P13, _) => allocations::samples(),
             (Bench::P14, _) => speed::sweep(effort),
+            (Bench::H2, _) => http::samples(effort),
             (Bench::P8, Part::Alone(row, name)) => memory::bytes_a_client(row, name),
             (Bench::P9, Part::Alone(row, name)) => stalls::flood(row, name),
             (Bench::P10, Part::Alone(row, name)) => stalls::crowd_leaves(row, name),

@@ -11,6 +11,7 @@ mod error;
 mod export;
 mod figures;
 mod host;
+mod http;
 mod job;
 mod keys;
 mod memory;

@@ -79,8 +79,17 @@ const OTHERS: Columns = [
     ("ratel", &[Limiter::Ratelimit]),
 ];
 
+const LAYERS: Columns = [
+    ("tgov", &[Limiter::TowerGovernor]),
+    ("tgovh", &[Limiter::TowerGovernorHeaders]),
+    ("", &[]),
+    ("", &[]),
+    ("", &[]),
+];
+
 pub(crate) fn columns(bench: Bench) -> Columns {
     match bench {
+        Bench::H2 => LAYERS,
         Bench::P6 | Bench::P7 => OTHERS,
         Bench::P1
         | Bench::P2
@@ -186,6 +195,8 @@ fn against(verdict: Verdict) -> &'static str {
         Against::Peer(Limiter::Governor) => "g",
         Against::Peer(Limiter::GovernorAhash) => "a",
         Against::Peer(Limiter::RateNet) => "n",
+        Against::Peer(Limiter::Baseline) => "b",
+        Against::Peer(Limiter::TowerGovernor) => "t",
         Against::Peer(_) => "m",
         Against::Own(_) => "o",
         Against::Nothing => "",
@@ -274,6 +285,9 @@ first million), churn: each newcomer finds one client just gone idle; a stopwatc
 own, mutex the system's
 P10: forget: all of it, by forget_idle and by governor's retain_recent; alone: the longest call with
 nothing beside. Clocks: moved by hand, ours and governor's. ahash and mutex are not measured
+H2: requests to an axum app on loopback over 16 open connections, CPU time of its thread; base the
+app without a limit, tgov tower_governor 0.8, tgovh the same with x-ratelimit-*; ratio peer/ours,
+against b base, t tgov
 P12: batches of sixteen, whose names are made before them in buffers: each is one call to
 try_acquire_each, in turn sixteen to try_acquire; all that they say is used. Peers have no such call
 ";

@@ -20,6 +20,7 @@ pub(crate) enum Bench {
     P12,
     P13,
     P14,
+    H2,
 }
 
 /// Which clients call.
@@ -121,6 +122,10 @@ pub(crate) enum Limiter {
     Ratelimit,
     Throttlecrab,
     Limitador,
+    /// The layer, as it comes.
+    TowerGovernor,
+    /// The same with its `x-ratelimit-*`.
+    TowerGovernorHeaders,
     /// `Mutex<HashMap<String, Bucket>>`, tokens as `f64`.
     Textbook,
     /// The textbook one, which sweeps its whole map on every call.

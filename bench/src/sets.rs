@@ -200,6 +200,8 @@ fn fewer(name: Limiter, calls: usize, keys: u32) -> usize {
         | Limiter::Ratelimit
         | Limiter::Throttlecrab
         | Limiter::Textbook
+        | Limiter::TowerGovernor
+        | Limiter::TowerGovernorHeaders
         | Limiter::Baseline => calls,
     }
 }

@@ -124,7 +124,9 @@ pub(crate) fn flood(row: Row, name: Limiter) -> Result<Vec<Sample>, Error> {
             | Limiter::RateNet
             | Limiter::Ratelimit
             | Limiter::Throttlecrab
-            | Limiter::Limitador,
+            | Limiter::Limitador
+            | Limiter::TowerGovernor
+            | Limiter::TowerGovernorHeaders,
             _,
         ) => Err(Error::new(format!("P9: {name:?} is not measured"))),
     }
@@ -252,6 +254,8 @@ pub(crate) fn crowd_leaves(row: Row, name: Limiter) -> Result<Vec<Sample>, Error
         | Limiter::Ratelimit
         | Limiter::Throttlecrab
         | Limiter::Limitador
+        | Limiter::TowerGovernor
+        | Limiter::TowerGovernorHeaders
         | Limiter::Textbook
         | Limiter::Sweep
         | Limiter::Baseline => Err(Error::new(format!("P10: {name:?} is not measured"))),

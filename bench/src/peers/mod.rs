@@ -105,6 +105,9 @@ impl Entry {
             Limiter::Limitador => limitador::keyed(self.answer, max_clients)?,
             Limiter::Ratelimit => return Err(self.without("keys")),
             Limiter::Sweep => textbook::sweep(),
+            Limiter::TowerGovernor | Limiter::TowerGovernorHeaders => {
+                return Err(self.without("limiter of its own"));
+            }
             Limiter::Baseline => match self.call {
                 Call::TryAcquireInTurn | Call::TryAcquireEach => ours::no_batch(),
                 Call::Allow | Call::TryAcquire => {
@@ -126,7 +129,9 @@ impl Entry {
             | Limiter::Textbook
             | Limiter::Sweep
             | Limiter::Throttlecrab
-            | Limiter::Limitador => Err(self.without("single bucket")),
+            | Limiter::Limitador
+            | Limiter::TowerGovernor
+            | Limiter::TowerGovernorHeaders => Err(self.without("single bucket")),
         }
     }
 

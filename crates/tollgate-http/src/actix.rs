@@ -9,13 +9,18 @@ use actix_web::dev::{Service, ServiceRequest, ServiceResponse, Transform};
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use actix_web::http::{Method, StatusCode};
 use actix_web::{Error, HttpResponse};
-use tollgate_policy::Verdict;
 use tollgate_policy::proxies::Peer;
+use tollgate_policy::{Policy, Verdict};
 
-use crate::fields::{Field, Meeting};
+use crate::fields::{Header, Name};
 use crate::head::Head;
-use crate::limits::{Limits, Ruling};
+use crate::limits::{Builder, Limits, Ruling};
 use crate::refusal::MEDIA_TYPE;
+
+/// How to put a policy to use in actix-web: see [`RateLimit`].
+pub fn limits(policy: Policy) -> Builder<ServiceRequest> {
+    Builder::new(policy)
+}
 
 /// Limits around an application, a scope or a resource of actix-web.
 ///
@@ -24,21 +29,20 @@ use crate::refusal::MEDIA_TYPE;
 ///
 /// ```
 /// use actix_web::App;
-/// use actix_web::dev::ServiceRequest;
-/// use tollgate::Rate;
-/// use tollgate_http::actix::RateLimit;
-/// use tollgate_http::{Key, Limit, Limits, Policy, Rule};
+/// use tollgate_http::actix::{RateLimit, limits};
+/// use tollgate_http::{Key, Limit, Policy, Rate};
 ///
-/// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
-/// let limit = Limit::new("per-key", rule)?.with_key(Key::header("x-api-key"));
-/// let limits: Limits<ServiceRequest> = Limits::builder(Policy::new(vec![limit])?).build()?;
+/// let limit = Limit::new("per-key", Rate::per_second(5).burst(10))?
+///     .with_key(Key::header("x-api-key"));
+/// let limits = limits(Policy::new(vec![limit])?).build()?;
 /// let app = move || App::new().wrap(RateLimit::from(limits.clone()));
 /// # let _ = app;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A service's error becomes an answer outside of this: it has no fields of these limits, but its
-/// status counts for what is given back.
+/// A handler's error is an answer by the time it is here. That of a middleware within this one
+/// becomes one outside of it: its status counts for what is given back, but it has no fields of
+/// these limits.
 #[derive(Clone, Debug)]
 pub struct RateLimit {
     limits: Limits<ServiceRequest>,
@@ -120,7 +124,7 @@ where
                 Err(telling) => telling.await,
             };
             let mut response = answered?;
-            add(limits.fields(&verdict), response.headers_mut());
+            limits.write(&verdict, response.headers_mut());
             Ok(response.map_into_left_body())
         })
     }
@@ -138,32 +142,44 @@ fn refused(limits: &Limits<ServiceRequest>, verdict: &Verdict, method: &Method) 
     } else {
         response.body(refusal.body)
     };
-    add(limits.fields(verdict), response.headers_mut());
+    limits.write(verdict, response.headers_mut());
     response
 }
 
-/// Adds fields to those that an answer has.
-fn add(fields: Vec<Field>, headers: &mut HeaderMap) {
-    let is_given = fields
-        .iter()
-        .any(|field| field.meeting == Meeting::Given && headers.contains_key(field.name));
-    for field in fields {
-        let lines = headers.get_all(field.name).map(HeaderValue::as_bytes);
-        if !field.joins(lines) {
-            continue;
+impl Header for HeaderMap {
+    fn has(&self, name: Name) -> bool {
+        self.contains_key(header_name(name))
+    }
+
+    fn add(&mut self, name: Name, value: &[u8], beside: impl Fn(&[u8]) -> bool) {
+        let may = self
+            .get_all(header_name(name))
+            .all(|line| beside(line.as_bytes()));
+        if may && let Ok(value) = HeaderValue::from_bytes(value) {
+            self.append(header_name(name), value);
         }
-        // Names of limits, digits and what stands in this crate.
-        let Ok(value) = HeaderValue::try_from(field.value) else {
-            continue;
-        };
-        let name = HeaderName::from_static(field.name);
-        match field.meeting {
-            Meeting::Given if is_given => {}
-            Meeting::Replaced => _ = headers.insert(name, value),
-            Meeting::Listed | Meeting::Added | Meeting::Given => headers.append(name, value),
+    }
+
+    fn put(&mut self, name: Name, value: &[u8]) {
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            self.insert(header_name(name), value);
         }
     }
 }
+
+fn header_name(name: Name) -> HeaderName {
+    HeaderName::from_static(match name {
+        Name::RateLimitPolicy => "ratelimit-policy",
+        Name::RateLimit => "ratelimit",
+        Name::RetryAfter => "retry-after",
+        Name::LegacyLimit => "x-ratelimit-limit",
+        Name::LegacyRemaining => "x-ratelimit-remaining",
+        Name::LegacyReset => "x-ratelimit-reset",
+        Name::Expose => "access-control-expose-headers",
+    })
+}
+
+impl crate::head::sealed::Sealed for ServiceRequest {}
 
 impl Head for ServiceRequest {
     fn method(&self) -> &str {

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tollgate_policy::verdict::Shown;
 use tollgate_policy::{Rule, Verdict};
 
@@ -54,91 +55,104 @@ impl Headers {
     }
 }
 
-/// What becomes of a field that the answer has already.
+/// A field's value: short enough to be written without an allocation, but for lists of policies.
+pub(crate) type Text = SmallVec<[u8; 96]>;
+
+/// Which field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Meeting {
-    /// Another line of the same list; nothing, if what is there is no such list.
-    Listed,
-    /// Another line.
-    Added,
-    /// All fields of this kind are left out, if any is there.
-    Given,
-    /// It is replaced.
-    Replaced,
+pub(crate) enum Name {
+    RateLimitPolicy,
+    RateLimit,
+    RetryAfter,
+    LegacyLimit,
+    LegacyRemaining,
+    LegacyReset,
+    Expose,
 }
 
-/// One field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Field {
-    /// In small letters.
-    pub(crate) name: &'static str,
-    pub(crate) value: String,
-    pub(crate) meeting: Meeting,
+/// The header of an answer, in a framework's terms.
+pub(crate) trait Header {
+    /// Whether it has a field.
+    fn has(&self, name: Name) -> bool;
+    /// Adds a line to those that are there, if each of them may have it beside it. What is no value
+    /// is left out.
+    fn add(&mut self, name: Name, value: &[u8], beside: impl Fn(&[u8]) -> bool);
+    /// Puts a line in the place of those that are there.
+    fn put(&mut self, name: Name, value: &[u8]);
 }
 
-impl Field {
-    pub(crate) fn new(name: &'static str, value: impl ToString, meeting: Meeting) -> Self {
-        let value = value.to_string();
-        Self {
-            name,
-            value,
-            meeting,
-        }
-    }
-
-    /// Whether this is to be written into an answer that has those lines of the same name.
-    pub(crate) fn joins<'v>(&self, lines: impl Iterator<Item = &'v [u8]>) -> bool {
-        match self.meeting {
-            // A list of strings: of the drafts before the seventh it is a dictionary.
-            Meeting::Listed => lines
-                .map(<[u8]>::trim_ascii)
-                .all(|line| line.starts_with(b"\"")),
-            Meeting::Added | Meeting::Given | Meeting::Replaced => true,
-        }
-    }
-}
-
-/// All fields that a verdict makes for an answer, whichever it is.
-pub(crate) fn of(verdict: &Verdict, headers: Headers) -> Vec<Field> {
-    let mut fields = Vec::with_capacity(4);
+/// Writes all fields that a verdict makes for an answer, whichever it is, beside those that the
+/// answer has.
+pub(crate) fn write(verdict: &Verdict, headers: Headers, header: &mut impl Header) {
     let shown = verdict.shown();
-    if let Some(policies) = policies(verdict, shown.as_ref()) {
-        fields.push(Field::new("ratelimit-policy", policies, Meeting::Listed));
-    }
-    if let Some(shown) = &shown {
-        let figures = Figures::of(shown);
-        if let Some(figures) = &figures {
-            fields.push(Field::new(
-                "ratelimit",
-                figures.item(shown),
-                Meeting::Listed,
-            ));
-        }
-        if let (Some(reset), Some(figures)) = (headers.legacy, figures) {
-            let legacy = [
-                ("x-ratelimit-limit", shown.burst()),
-                ("x-ratelimit-remaining", figures.requests),
-                ("x-ratelimit-reset", figures.reset(shown, reset)),
-            ];
-            let legacy = legacy.map(|(name, value)| Field::new(name, value, Meeting::Given));
-            fields.extend(legacy);
+    let mut text = Text::new();
+    policies(verdict, shown.as_ref(), &mut text);
+    let mut is_any = !text.is_empty();
+    list(Name::RateLimitPolicy, &text, header);
+    if let Some(shown) = &shown
+        && let Some(figures) = Figures::of(shown)
+    {
+        text.clear();
+        figures.item(shown, &mut text);
+        list(Name::RateLimit, &text, header);
+        if let Some(reset) = headers.legacy {
+            legacy(shown, &figures, reset, header);
         }
     }
     if let Some(retry_after) = retry_after(verdict) {
-        fields.push(Field::new("retry-after", retry_after, Meeting::Replaced));
+        is_any = true;
+        put_number(Name::RetryAfter, retry_after, header);
     }
-    if headers.exposed && !fields.is_empty() {
-        let names = match headers.legacy {
-            None => "RateLimit, RateLimit-Policy, Retry-After",
+    if headers.exposed && is_any {
+        let names: &[u8] = match headers.legacy {
+            None => b"RateLimit, RateLimit-Policy, Retry-After",
             Some(_) => {
-                "RateLimit, RateLimit-Policy, Retry-After, X-RateLimit-Limit, \
-                 X-RateLimit-Remaining, X-RateLimit-Reset"
+                b"RateLimit, RateLimit-Policy, Retry-After, X-RateLimit-Limit, \
+                  X-RateLimit-Remaining, X-RateLimit-Reset"
             }
         };
-        let expose = Field::new("access-control-expose-headers", names, Meeting::Added);
-        fields.push(expose);
+        header.add(Name::Expose, names, |_| true);
     }
-    fields
+}
+
+/// Another line of a list, unless what is there is no list of strings, as in drafts before the
+/// eighth: with ours it would be nothing at all.
+fn list(name: Name, value: &[u8], header: &mut impl Header) {
+    if !value.is_empty() {
+        header.add(name, value, |line| line.trim_ascii().starts_with(b"\""));
+    }
+}
+
+/// All three fields, or none if any is there.
+fn legacy(shown: &Shown<'_>, figures: &Figures, reset: Reset, header: &mut impl Header) {
+    let fields = [
+        (Name::LegacyLimit, shown.burst()),
+        // Tokens, as the limit is: these fields have no place to tell what a request costs.
+        (Name::LegacyRemaining, shown.tokens_left()),
+        (Name::LegacyReset, figures.reset(shown, reset)),
+    ];
+    if fields.iter().any(|(name, _)| header.has(*name)) {
+        return;
+    }
+    for (name, value) in fields {
+        put_number(name, value, header);
+    }
+}
+
+fn put_number(name: Name, value: u64, header: &mut impl Header) {
+    header.put(name, itoa::Buffer::new().format(value).as_bytes());
+}
+
+fn add_number(before: &str, number: u64, to: &mut Text) {
+    to.extend_from_slice(before.as_bytes());
+    to.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+fn add_name(shown: &Shown<'_>, to: &mut Text) {
+    // Of letters, digits, and `_`, `.` and `-`: nothing in it that a string escapes.
+    to.push(b'"');
+    to.extend_from_slice(shown.limit.name().as_bytes());
+    to.push(b'"');
 }
 
 /// Whole seconds to wait before a refused request is worth making again: rounded up, and at least
@@ -150,9 +164,9 @@ pub(crate) fn retry_after(verdict: &Verdict) -> Option<u64> {
 }
 
 /// The limits that were asked, in their order; the one that is shown among them.
-fn policies(verdict: &Verdict, shown: Option<&Shown<'_>>) -> Option<String> {
-    let mut list = String::new();
-    let is_shown = |told: &Shown<'_>| shown.is_some_and(|shown| shown.limit == told.limit);
+fn policies(verdict: &Verdict, shown: Option<&Shown<'_>>, to: &mut Text) {
+    let is_shown =
+        |told: &Shown<'_>| shown.is_some_and(|shown| std::ptr::eq(shown.limit, told.limit));
     let mut room = MOST_POLICIES.saturating_sub(1);
     for told in verdict.told() {
         if !is_shown(&told) {
@@ -161,40 +175,54 @@ fn policies(verdict: &Verdict, shown: Option<&Shown<'_>>) -> Option<String> {
             }
             room = room.saturating_sub(1);
         }
-        if !list.is_empty() {
-            list.push_str(", ");
+        if !to.is_empty() {
+            to.extend_from_slice(b", ");
         }
-        list.push_str(&policy(&told));
+        policy(&told, to);
     }
-    (!list.is_empty()).then_some(list)
 }
 
 /// A limit as a quota of whole tokens in whole seconds that is no more than its rate: its burst in
 /// the time that earns it, or where that is less than a second, what a second earns, rounded down.
-fn policy(shown: &Shown<'_>) -> String {
-    let name = shown.limit.name();
+fn policy(shown: &Shown<'_>, to: &mut Text) {
+    add_name(shown, to);
     let (burst, (tokens, period_ns)) = (shown.burst(), rate(shown.rule));
-    let earned_ns = product(burst, period_ns).div_ceil(u128::from(tokens.max(1)));
-    if earned_ns >= SECOND_NS {
-        let quota = burst.min(LARGEST);
-        return match u64::try_from(earned_ns.div_ceil(SECOND_NS)) {
-            Ok(window) if window <= LARGEST => format!("\"{name}\";q={quota};w={window}"),
+    let earned_ns = earned_in(burst, (tokens, period_ns));
+    if earned_ns >= u128::from(SECOND_NS) {
+        add_number(";q=", burst.min(LARGEST), to);
+        match div_ceil(earned_ns, SECOND_NS) {
+            Some(window) if window <= LARGEST => add_number(";w=", window, to),
             // Without a window, which is optional: in one that fits, it would be too many.
-            Ok(_) | Err(_) => format!("\"{name}\";q={quota}"),
-        };
+            Some(_) | None => {}
+        }
+        return;
     }
-    let in_a_second = u128::from(tokens)
-        .saturating_mul(SECOND_NS)
-        .checked_div(period_ns);
-    let quota = in_a_second.and_then(|tokens| u64::try_from(tokens).ok());
-    let (quota, burst) = (quota.unwrap_or(LARGEST).min(LARGEST), burst.min(LARGEST));
-    format!("\"{name}\";q={quota};w=1;tollgate-burst={burst}")
+    let in_a_second = u128::from(tokens).saturating_mul(SECOND_NS.into());
+    let quota = in_a_second.checked_div(period_ns);
+    let quota = quota.and_then(|tokens| u64::try_from(tokens).ok());
+    add_number(";q=", quota.unwrap_or(LARGEST).min(LARGEST), to);
+    add_number(";w=1;tollgate-burst=", burst.min(LARGEST), to);
 }
 
-const SECOND_NS: u128 = 1_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
 
-fn product(tokens: u64, period_ns: u128) -> u128 {
-    u128::from(tokens).saturating_mul(period_ns)
+/// Nanoseconds in which so many tokens are earned at that rate, rounded up.
+fn earned_in(tokens: u64, (rate, period_ns): (u64, u128)) -> u128 {
+    let product = u128::from(tokens).saturating_mul(period_ns);
+    let rate = rate.max(1);
+    match div_ceil(product, rate) {
+        Some(nanoseconds) => nanoseconds.into(),
+        None => product.div_ceil(rate.into()),
+    }
+}
+
+/// Rounded up; `None` if it does not fit. Numbers of 64 bits are divided as such: with 128 it takes
+/// several times as long.
+fn div_ceil(number: u128, by: u64) -> Option<u64> {
+    match u64::try_from(number) {
+        Ok(number) => Some(number.div_ceil(by)),
+        Err(_) => u64::try_from(number.div_ceil(by.into())).ok(),
+    }
 }
 
 /// Tokens, and the nanoseconds in which so many are earned; of a window its limit and its length.
@@ -208,7 +236,7 @@ fn rate(rule: Rule) -> (u64, u128) {
         | Rule::SlidingLog(limit, window)
         | Rule::SlidingWindowCounter(limit, window) => (limit, window.as_nanos()),
         // No rule that this crate knows nothing of is ever put to use by it.
-        _ => (rule.burst(), SECOND_NS),
+        _ => (rule.burst(), SECOND_NS.into()),
     }
 }
 
@@ -234,10 +262,9 @@ impl Figures {
             shown.again_after.map(seconds)
         } else {
             // Whoever spreads those over that time is within the rate.
-            let (tokens, period_ns) = rate(shown.rule);
             let spent = requests.saturating_mul(shown.cost.max(1));
-            let earned_ns = product(spent, period_ns).div_ceil(u128::from(tokens.max(1)));
-            let earned = u64::try_from(earned_ns.div_ceil(SECOND_NS)).unwrap_or(u64::MAX);
+            let earned = div_ceil(earned_in(spent, rate(shown.rule)), SECOND_NS);
+            let earned = earned.unwrap_or(u64::MAX);
             Some(earned.max(seconds(shown.decision.reset_after())))
         };
         let until_more = until_more.map(|seconds| seconds.clamp(1, LARGEST));
@@ -248,17 +275,16 @@ impl Figures {
     }
 
     /// As an item of `RateLimit`.
-    fn item(&self, shown: &Shown<'_>) -> String {
-        let mut item = format!("\"{}\";r={}", shown.limit.name(), self.requests);
+    fn item(&self, shown: &Shown<'_>, to: &mut Text) {
+        add_name(shown, to);
+        add_number(";r=", self.requests, to);
         if let Some(seconds) = self.until_more {
-            item.push_str(&format!(";t={seconds}"));
+            add_number(";t=", seconds, to);
         }
         if shown.cost > 1 {
             // In which unit `r` is, where it is not that of `q`.
-            let cost = shown.cost.min(LARGEST);
-            item.push_str(&format!(";tollgate-cost={cost}"));
+            add_number(";tollgate-cost=", shown.cost.min(LARGEST), to);
         }
-        item
     }
 
     /// When the client is as new; of one that is banned, when that ends.

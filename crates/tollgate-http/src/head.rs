@@ -7,8 +7,8 @@ use tollgate_policy::proxies::Peer;
 
 use crate::limits::Settings;
 
-/// The head of a request, in one framework's terms.
-pub trait Head {
+/// The head of a request, in one framework's terms. Only this crate implements it.
+pub trait Head: sealed::Sealed {
     /// The method.
     fn method(&self) -> &str;
     /// Path and query, as they were sent.
@@ -20,12 +20,12 @@ pub trait Head {
 }
 
 /// A request's head, and what the service says about it.
-pub(crate) struct Told<'h, H: ?Sized> {
+pub(crate) struct Described<'h, H: ?Sized> {
     pub(crate) head: &'h H,
     pub(crate) settings: &'h Settings<H>,
 }
 
-impl<H: Head + ?Sized> Request for Told<'_, H> {
+impl<H: Head + ?Sized> Request for Described<'_, H> {
     fn method(&self) -> &[u8] {
         self.head.method().as_bytes()
     }
@@ -45,7 +45,7 @@ impl<H: Head + ?Sized> Request for Told<'_, H> {
     }
 
     fn descriptor(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        let mut known = self.settings.descriptors.iter();
+        let mut known = self.settings.descriptors.iter().rev();
         let (_, says) = known.find(|(own, _)| own == name)?;
         says(self.head)
             .filter(|value| !value.is_empty())
@@ -53,11 +53,21 @@ impl<H: Head + ?Sized> Request for Told<'_, H> {
     }
 
     fn cost(&self, limit: &str) -> Option<u64> {
-        let mut known = self.settings.costs.iter();
-        let is = |own: &Option<String>| own.as_deref().is_none_or(|own| own == limit);
-        let (_, says) = known.find(|(own, _)| is(own))?;
+        // What is said of one limit goes before what is said of all; of several the last.
+        let of = |limit: Option<&str>| {
+            let mut known = self.settings.costs.iter().rev();
+            known.find(|(own, _)| own.as_deref() == limit)
+        };
+        let (_, says) = of(Some(limit)).or_else(|| of(None))?;
         Some(says(self.head))
     }
+}
+
+pub(crate) mod sealed {
+    /// No other head is one.
+    pub trait Sealed {}
+
+    impl Sealed for http::request::Parts {}
 }
 
 impl Head for http::request::Parts {

@@ -60,8 +60,10 @@ pub(crate) struct Refusal {
     pub(crate) status: StatusCode,
     pub(crate) body: String,
     /// The same for people.
+    #[cfg(feature = "tonic")]
     pub(crate) detail: String,
     /// What it is about.
+    #[cfg(feature = "tonic")]
     pub(crate) cause: Cause,
 }
 
@@ -88,8 +90,9 @@ struct Problem<'p> {
     title: &'static str,
     status: u16,
     detail: &'p str,
-    #[serde(rename = "violated-policies", skip_serializing_if = "Option::is_none")]
-    violated: Option<[&'p str; 1]>,
+    /// The names of all limits that have too little left.
+    #[serde(rename = "violated-policies", skip_serializing_if = "Vec::is_empty")]
+    violated: Vec<&'p str>,
 }
 
 impl Refusal {
@@ -98,7 +101,7 @@ impl Refusal {
         let Some(said) = verdict.refused_by() else {
             let status = StatusCode::SERVICE_UNAVAILABLE;
             let detail = "the limits cannot be looked up at present".to_owned();
-            return Self::new(status, &REDUCED_CAPACITY, None, detail, Cause::Store);
+            return Self::new(status, &REDUCED_CAPACITY, verdict, detail, Cause::Store);
         };
         let limit = verdict.policy().limits().get(said.limit);
         let name = limit.map_or("", tollgate_policy::Limit::name);
@@ -136,37 +139,53 @@ impl Refusal {
             Outcome::Decided(_) | Outcome::NotAsked | _ => (
                 too_many,
                 &QUOTA_EXCEEDED,
-                format!("limit {name} is used up{wait}"),
+                if said.cost > 1 {
+                    format!(
+                        "limit {name} has too little left for a cost of {}{wait}",
+                        said.cost
+                    )
+                } else {
+                    format!("limit {name} is used up{wait}")
+                },
                 Cause::Limited,
             ),
         };
-        let violated = match cause {
-            Cause::Limited | Cause::TooLarge => Some(name),
-            Cause::ClientLimit | Cause::Unidentified | Cause::Store => None,
-        };
-        Self::new(status, kind, violated, detail, cause)
+        Self::new(status, kind, verdict, detail, cause)
     }
 
     fn new(
         status: StatusCode,
         kind: &Kind,
-        violated: Option<&str>,
+        verdict: &Verdict,
         detail: String,
         cause: Cause,
     ) -> Self {
+        let is_short = |decision: Decision| match decision {
+            Decision::Limited { .. } | Decision::Banned { .. } | Decision::TooLarge { .. } => true,
+            Decision::Allowed { .. } | Decision::ClientLimit | _ => false,
+        };
+        let violated = match cause {
+            Cause::Limited | Cause::TooLarge => {
+                let short = verdict.told().filter(|told| is_short(told.decision));
+                short.map(|told| told.limit.name()).collect()
+            }
+            Cause::ClientLimit | Cause::Unidentified | Cause::Store => Vec::new(),
+        };
         let problem = Problem {
             kind: kind.uri,
             title: kind.title,
             status: status.as_u16(),
             detail: &detail,
-            violated: violated.map(|name| [name]),
+            violated,
         };
         // Texts and a number: there is nothing that JSON cannot hold.
         let body = serde_json::to_string(&problem).unwrap_or_default();
         Self {
             status,
             body,
+            #[cfg(feature = "tonic")]
             detail,
+            #[cfg(feature = "tonic")]
             cause,
         }
     }

@@ -1,5 +1,6 @@
 //! Which client an address is.
 
+use crate::key::Short;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -126,11 +127,11 @@ impl Network {
 
     /// Adds the bytes that tell it from every other network: the family, the prefix, and as many
     /// bytes of the address as the prefix reaches into. A /64 takes ten.
-    pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, to: &mut Short) {
         let reached = usize::from(self.prefix.div_ceil(8));
         let mut add = |family: u8, octets: &[u8]| {
-            to.extend([family, self.prefix]);
-            to.extend(octets.iter().take(reached));
+            to.extend_from_slice(&[family, self.prefix]);
+            to.extend_from_slice(octets.get(..reached).unwrap_or(octets));
         };
         match self.address {
             IpAddr::V4(short) => add(4, &short.octets()),

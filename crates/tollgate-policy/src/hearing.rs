@@ -1,11 +1,13 @@
 //! A request before the limits of a policy: who is asked, and what comes of the answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use smallvec::SmallVec;
 use tollgate::Timestamp;
 
 use crate::key::Client;
-use crate::limit::{Limit, OnError};
+use crate::limit::Limit;
 use crate::policy::{Answer, Call, Policy};
 use crate::verdict::{Outcome, Said, Verdict};
 
@@ -13,10 +15,13 @@ use crate::verdict::{Outcome, Said, Verdict};
 pub(crate) struct Hearing<'c> {
     pub(crate) verdict: Verdict,
     /// Limits that refuse: they are asked together.
-    pub(crate) enforced: Vec<Claim<'c>>,
+    pub(crate) enforced: Claims<'c>,
     /// Limits that only count: they are asked about what the others let pass, each for itself.
-    pub(crate) counting: Vec<Claim<'c>>,
+    pub(crate) counting: Claims<'c>,
 }
+
+/// What is asked of several limits: most requests ask few.
+pub(crate) type Claims<'c> = SmallVec<[Claim<'c>; 1]>;
 
 /// What is asked of one limit.
 #[derive(Clone, Copy)]
@@ -35,8 +40,8 @@ impl<'c> Hearing<'c> {
     pub(crate) fn new(policy: Arc<Policy>, calls: &'c [Call]) -> Self {
         let mut hearing = Self {
             verdict: Verdict::new(policy),
-            enforced: Vec::with_capacity(calls.len()),
-            counting: Vec::new(),
+            enforced: Claims::new(),
+            counting: Claims::new(),
         };
         hearing.verdict.said.reserve(calls.len());
         for call in calls {
@@ -60,6 +65,7 @@ impl<'c> Hearing<'c> {
             cost: 0,
             plan: None,
             outcome: Outcome::NotAsked,
+            max_delay: Duration::MAX,
             again_after: None,
             at: Timestamp::from_nanos(0),
         };
@@ -98,19 +104,5 @@ impl<'c> Hearing<'c> {
     /// The limit that a claim is on.
     pub(crate) fn limit(&self, claim: &Claim<'_>) -> Option<&Limit> {
         self.verdict.policy.limits().get(claim.limit)
-    }
-
-    /// Notes that the store did not answer to those.
-    pub(crate) fn failed(&mut self, claims: &[Claim<'_>]) {
-        let denies = |claim: &Claim<'_>| {
-            let limit = self.limit(claim);
-            limit.is_some_and(|limit| limit.on_error() == OnError::Deny)
-        };
-        let on_error = if claims.iter().any(denies) {
-            OnError::Deny
-        } else {
-            OnError::Allow
-        };
-        self.verdict.failed = Some(on_error);
     }
 }

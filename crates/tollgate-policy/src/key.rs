@@ -9,6 +9,8 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use smallvec::SmallVec;
+
 use crate::address::Network;
 use crate::path::{Path, decoded};
 
@@ -127,10 +129,13 @@ impl fmt::Display for PartError {
 
 impl std::error::Error for PartError {}
 
+/// Bytes that need no allocation while they are as few as names and addresses have.
+pub(crate) type Short = SmallVec<[u8; 30]>;
+
 /// What a request has of one part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
-    Is(Vec<u8>),
+    Is(Short),
     Absent,
     /// Several at once, or something that different services read differently: whoever sends it
     /// would choose among buckets. Never passed by.
@@ -139,7 +144,7 @@ pub(crate) enum Value {
 
 impl Value {
     /// Another one beside it: the same if they are alike, else neither.
-    fn add(&mut self, other: Vec<u8>) {
+    fn add(&mut self, other: Short) {
         // Nothing is no value.
         if other.is_empty() {
             return;
@@ -152,20 +157,20 @@ impl Value {
     }
 
     pub(crate) fn of_network(network: Network) -> Self {
-        let mut bytes = Vec::with_capacity(10);
+        let mut bytes = Short::new();
         network.encode(&mut bytes);
         Self::Is(bytes)
     }
 
     /// Of a client's name that is no address: no network's bytes begin with 0.
     pub(crate) fn of_name(name: &[u8]) -> Self {
-        Self::Is([&[0], name].concat())
+        Self::Is([&[0], name].concat().into())
     }
 
     /// A target without a path, as of `OPTIONS *`, is a value of its own: with `pass` it would
     /// otherwise be a way round.
     pub(crate) fn of_path(path: Option<&Path<'_>>) -> Self {
-        let mut bytes = Vec::new();
+        let mut bytes = Short::new();
         match path {
             Some(path) => path.encode(&mut bytes),
             None => bytes.push(b'*'),
@@ -174,7 +179,7 @@ impl Value {
     }
 
     pub(crate) fn of_method(method: &[u8]) -> Self {
-        Self::Is(known_method(method).unwrap_or("*").into())
+        Self::Is(known_method(method).unwrap_or("*").as_bytes().into())
     }
 
     /// Adds a line of a header; an empty one is none.
@@ -185,10 +190,10 @@ impl Value {
         }
         match name {
             "authorization" => match credentials(line) {
-                Some(credentials) => self.add(credentials),
+                Some(credentials) => self.add(credentials.into()),
                 None => *self = Self::Ambiguous,
             },
-            _ => self.add(line.to_vec()),
+            _ => self.add(line.into()),
         }
     }
 
@@ -207,7 +212,7 @@ impl Value {
                 if bare.iter().any(|byte| matches!(byte, b'"' | b'\\')) {
                     *self = Self::Ambiguous;
                 } else {
-                    self.add(decoded(bare).into_owned());
+                    self.add((&*decoded(bare)).into());
                 }
             }
         }
@@ -223,7 +228,7 @@ impl Value {
             for pair in query.split(is_end) {
                 let (own, text) = halves(pair, b'=').unwrap_or((pair, b""));
                 if &*form_decoded(own) == name.as_bytes() {
-                    value.add(form_decoded(text).into_owned());
+                    value.add((&*form_decoded(text)).into());
                 }
             }
             value
@@ -482,12 +487,12 @@ impl fmt::Display for Key {
 /// whether it is there. All bytes are fed to `Hash` as one, so that a limiter keeps short ones as
 /// they are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Client(Vec<u8>);
+pub struct Client(Short);
 
 impl Client {
     /// Of the values of all parts; those that are not there share a bucket, with equal others.
     pub(crate) fn new<'v>(values: impl IntoIterator<Item = &'v Value>) -> Self {
-        let mut bytes = Vec::with_capacity(16);
+        let mut bytes = Short::new();
         let mut values = values.into_iter().peekable();
         while let Some(value) = values.next() {
             let Value::Is(value) = value else {
@@ -517,7 +522,7 @@ impl Hash for Client {
 }
 
 /// A length, seven bits a byte, the lowest first (LEB128).
-fn length(mut length: usize, to: &mut Vec<u8>) {
+fn length(mut length: usize, to: &mut Short) {
     loop {
         let low = u8::try_from(length & 0x7f).unwrap_or(0);
         length >>= 7;

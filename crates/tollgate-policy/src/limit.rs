@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::discriminant;
 use std::time::Duration;
 
-use tollgate::{AnyLimit, BuildError, Clock, KeyedLimiter, KeyedLimiterBuilder, RestoreError};
+use tollgate::{AnyLimit, BuildError, Clock, KeyedLimiter, KeyedLimiterBuilder};
 
 use crate::key::{Key, known_method};
 use crate::path::Path;
@@ -226,7 +226,8 @@ impl Limit {
     /// assert!(Limit::new("per key", rule).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn new(name: &str, rule: Rule) -> Result<Self, LimitError> {
+    pub fn new(name: &str, rule: impl Into<Rule>) -> Result<Self, LimitError> {
+        let rule = rule.into();
         let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
         if !(1..=LONGEST_LIMIT_NAME).contains(&name.len()) || !name.bytes().all(is_of_name) {
             return Err(LimitError::Name);
@@ -412,6 +413,12 @@ impl Limit {
         self.on_error
     }
 
+    /// Whether it asks for a request's path to know whether it holds for it.
+    pub(crate) fn goes_by_path(&self) -> bool {
+        let left_out = self.except.as_ref();
+        !self.requests.paths.is_empty() || left_out.is_some_and(|except| !except.paths.is_empty())
+    }
+
     /// Whether it holds for a request with that path and method.
     #[must_use]
     pub fn holds_for(&self, path: Option<&Path<'_>>, method: &[u8]) -> bool {
@@ -454,23 +461,16 @@ impl Limit {
     ///
     /// No client, or an idle time of 0.
     pub fn limiter<C: Clock>(&self, clock: C) -> Result<KeyedLimiter<AnyLimit, C>, BuildError> {
-        self.builder(clock).build()
+        let plans = self.plans.iter().filter_map(Plan::rule);
+        self.builder(clock, plans).build()
     }
 
-    /// The same with all clients of a snapshot, of a limit of the same algorithm.
-    ///
-    /// # Errors
-    ///
-    /// As [`limiter`](Self::limiter), and what the library finds wrong with the snapshot.
-    pub fn restored<C: Clock>(
+    /// The same, to be built, with those plans.
+    pub(crate) fn builder<C: Clock>(
         &self,
         clock: C,
-        snapshot: &[u8],
-    ) -> Result<KeyedLimiter<AnyLimit, C>, RestoreError> {
-        self.builder(clock).restore(snapshot)
-    }
-
-    fn builder<C: Clock>(&self, clock: C) -> KeyedLimiterBuilder<AnyLimit, C> {
+        plans: impl IntoIterator<Item = Rule>,
+    ) -> KeyedLimiterBuilder<AnyLimit, C> {
         let builder = KeyedLimiter::builder(self.rule.limit(), self.max_clients());
         let builder = match self.idle {
             Idle::Full => builder,
@@ -482,7 +482,7 @@ impl Limit {
             WhenFull::ForgetSettled => builder.forget_settled(),
             WhenFull::Share => builder.share_overflow(),
         };
-        let plans = self.plans.iter().filter_map(Plan::rule);
+        let plans = plans.into_iter();
         let builder = plans.fold(builder, |builder, rule| builder.plan(rule.limit()));
         builder.clock(clock)
     }

@@ -18,6 +18,8 @@
 
 use std::borrow::Cow;
 
+use crate::key::Short;
+
 /// The path of a request.
 #[derive(Clone, Debug)]
 pub struct Path<'t> {
@@ -64,13 +66,13 @@ impl<'t> Path<'t> {
     /// The path that tells buckets apart.
     #[must_use]
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
+        let mut bytes = Short::new();
         self.encode(&mut bytes);
-        bytes
+        bytes.into_vec()
     }
 
     /// Adds the path that tells buckets apart, each segment behind a slash; `/` if there is none.
-    pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, to: &mut Short) {
         let segments = self.readings.last().map_or(&[][..], Vec::as_slice);
         for segment in segments {
             to.push(b'/');

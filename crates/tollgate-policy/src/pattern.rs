@@ -112,6 +112,9 @@ impl FromStr for Pattern {
         if text.contains(['?', '#']) {
             return Err(PatternError::Query);
         }
+        if text.contains(['{', '}']) {
+            return Err(PatternError::Braces);
+        }
         let mut segments = Vec::new();
         let mut is_open = false;
         for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -156,6 +159,8 @@ pub enum PatternError {
     NoSlash,
     /// It holds `?` or `#`, which are in no path.
     Query,
+    /// It holds braces, as routers have for any segment.
+    Braces,
     /// It holds `.` or `..` as a segment, which paths are without.
     Dots,
     /// A segment holds two stars, or `**` and something else.
@@ -174,6 +179,10 @@ impl fmt::Display for PatternError {
         match self {
             Self::NoSlash => f.write_str("a path pattern begins with a slash, as in \"/api/**\""),
             Self::Query => f.write_str("a path has no \"?\" and no \"#\": leave the query out"),
+            Self::Braces => f.write_str(
+                "braces stand for nothing here: \"*\" is any segment, as in \"/users/*\"; \
+                 %7B and %7D are braces",
+            ),
             Self::Dots => {
                 f.write_str("\".\" and \"..\" are resolved in paths: write what is meant")
             }

@@ -157,20 +157,6 @@ impl Plans {
         let is = |plan: &Plan| plan.name.as_bytes() == name;
         self.plans.iter().position(is)
     }
-
-    /// What the library calls the plan at that place.
-    pub(crate) fn in_library(&self, at: Option<usize>) -> tollgate::Plan {
-        let Some((at, plan)) = at.and_then(|at| Some((at, self.plans.get(at)?))) else {
-            return tollgate::Plan::DEFAULT;
-        };
-        if plan.rule.is_none() {
-            return tollgate::Plan::UNLIMITED;
-        }
-        let before = self.plans.iter().take(at);
-        let before = before.filter(|plan| plan.rule.is_some()).count();
-        let number = u8::try_from(before.saturating_add(1));
-        number.map_or(tollgate::Plan::DEFAULT, tollgate::Plan::nth)
-    }
 }
 
 /// What are no plans.

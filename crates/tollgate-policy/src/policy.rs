@@ -1,7 +1,10 @@
 //! All limits of a service, and how its clients are told.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
+
+use smallvec::SmallVec;
 
 use crate::address::{Network, Prefixes};
 use crate::key::{Client, Key, Part, Value};
@@ -165,10 +168,21 @@ impl Policy {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn calls<R: Request + ?Sized>(&self, request: &R) -> Vec<Call> {
+        self.few_calls(request).into_vec()
+    }
+
+    /// The same where they are looked at once and at once.
+    pub(crate) fn few_calls<R: Request + ?Sized>(&self, request: &R) -> SmallVec<[Call; 1]> {
         let mut facts = Facts::new(self, request);
-        let mut calls = Vec::new();
+        let mut calls = SmallVec::new();
         for (at, limit) in self.limits.iter().enumerate() {
-            if limit.holds_for(facts.path.as_ref(), request.method()) {
+            // Read only where somebody goes by it.
+            let path = if limit.goes_by_path() {
+                facts.path()
+            } else {
+                None
+            };
+            if limit.holds_for(path, request.method()) {
                 let (answer, lacks_key) = facts.answer(limit);
                 calls.push(Call {
                     limit: at,
@@ -218,12 +232,12 @@ impl Policy {
 
     /// Where a request comes from.
     pub fn origin<R: Request + ?Sized>(&self, request: &R) -> Origin {
-        let mut held: Vec<Vec<u8>> = Vec::new();
+        let mut held: SmallVec<[Vec<u8>; 2]> = SmallVec::new();
         if self.proxies.trusts(request.peer()) {
             let name = self.proxies.header().name();
             request.header(name, &mut |line| held.push(line.to_vec()));
         }
-        let lines: Vec<&[u8]> = held.iter().map(Vec::as_slice).collect();
+        let lines: SmallVec<[&[u8]; 2]> = held.iter().map(Vec::as_slice).collect();
         self.proxies.origin(request.peer(), &lines)
     }
 }
@@ -305,9 +319,10 @@ enum Whose<'r> {
 struct Facts<'a, R: ?Sized> {
     policy: &'a Policy,
     request: &'a R,
-    path: Option<Path<'a>>,
+    /// Once somebody asked for it.
+    path: OnceCell<Option<Path<'a>>>,
     /// What was asked for already.
-    values: Vec<(&'a Part, Value)>,
+    values: SmallVec<[(&'a Part, Value); 1]>,
 }
 
 impl<'a, R: Request + ?Sized> Facts<'a, R> {
@@ -315,14 +330,19 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
         Self {
             policy,
             request,
-            path: Path::new(request.target(), policy.ignores_case),
-            values: Vec::new(),
+            path: OnceCell::new(),
+            values: SmallVec::new(),
         }
+    }
+
+    fn path(&self) -> Option<&Path<'a>> {
+        let read = || Path::new(self.request.target(), self.policy.ignores_case);
+        self.path.get_or_init(read).as_ref()
     }
 
     /// What it asks of a limit, and whether it lacks a part of the key.
     fn answer(&mut self, limit: &'a Limit) -> (Answer, bool) {
-        let values: Vec<Value> = limit
+        let values: SmallVec<[Value; 1]> = limit
             .key()
             .parts()
             .iter()
@@ -362,7 +382,7 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
                 Some(Whose::Name(name)) => Value::of_name(name),
                 None => Value::Absent,
             },
-            Part::Path => Value::of_path(self.path.as_ref()),
+            Part::Path => Value::of_path(self.path()),
             Part::Method => Value::of_method(self.request.method()),
             Part::Header(name) => {
                 let mut value = Value::Absent;
@@ -378,7 +398,7 @@ impl<'a, R: Request + ?Sized> Facts<'a, R> {
             }
             Part::Query(name) => Value::of_query(name, self.request.target()),
             Part::Descriptor(name) => match self.request.descriptor(name) {
-                Some(value) => Value::Is(value.into_owned()),
+                Some(value) => Value::Is((&*value).into()),
                 None => Value::Absent,
             },
         }

@@ -125,6 +125,12 @@ impl Rule {
     }
 }
 
+impl From<Quota> for Rule {
+    fn from(quota: Quota) -> Self {
+        Self::TokenBucket(quota)
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

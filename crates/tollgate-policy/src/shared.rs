@@ -11,10 +11,10 @@ use tollgate::{Decision, Store, StoreAnswer, StoreAsk, StoreError, Timestamp};
 use crate::gate::Reloaded;
 use crate::hearing::{Claim, Hearing};
 use crate::key::Client;
-use crate::limit::Limit;
+use crate::limit::{Limit, OnError};
 use crate::policy::{Call, Policy};
 use crate::rule::Rule;
-use crate::verdict::Verdict;
+use crate::verdict::{StoreState, Verdict};
 
 /// A policy whose buckets are in a shared store: it answers requests, if the store does; if not, by
 /// its limits' [`on_error`](crate::Limit::on_error).
@@ -42,6 +42,7 @@ struct Asked<'c> {
     limit: String,
     rule: Rule,
     max_delay: Duration,
+    on_error: OnError,
 }
 
 impl Asked<'_> {
@@ -100,80 +101,100 @@ impl SharedGate {
         max_delay: Duration,
         deadline: impl Future<Output = ()> + Send,
     ) -> Verdict {
-        let mut deadline = pin!(deadline);
+        let deadline = pin!(deadline);
+        let mut deadline = Deadline::new(deadline);
         let mut hearing = Hearing::new(policy, calls);
         if hearing.is_decided() {
             return hearing.verdict;
         }
         let enforced = std::mem::take(&mut hearing.enforced);
-        let Ok(answers) = self
-            .ask(&mut hearing, &enforced, max_delay, deadline.as_mut())
-            .await
-        else {
-            hearing.failed(&enforced);
+        let asked = self.asked(&mut hearing, &enforced, max_delay);
+        let Ok(answers) = self.ask(&mut hearing, &asked, &mut deadline).await else {
+            let on_error = asked.iter().map(|asked| asked.on_error);
+            let denies = on_error
+                .into_iter()
+                .any(|on_error| on_error == OnError::Deny);
+            let on_error = if denies {
+                OnError::Deny
+            } else {
+                OnError::Allow
+            };
+            hearing.verdict.store = StoreState::Failed(on_error);
             return hearing.verdict;
         };
-        let refusals = answers
-            .iter()
-            .filter(|(_, answer)| !answer.decision.is_allowed());
-        // The one that lasts longest; one that no wait ends does.
-        let longest = refusals.rev().max_by_key(|(_, answer)| {
-            let wait = answer.again_after;
-            (wait.is_none(), wait)
-        });
-        hearing.verdict.refused_by = longest.map(|(place, _)| *place);
+        let mut longest: Option<(usize, Decision)> = None;
+        for (place, answer) in answers {
+            let refusal = answer.decision;
+            let outlasts = longest.is_none_or(|(_, other)| refusal.outlasts(other));
+            if !refusal.is_allowed() && outlasts {
+                longest = Some((place, refusal));
+            }
+        }
+        hearing.verdict.refused_by = longest.map(|(place, _)| place);
         if !hearing.is_decided() {
             let counting = std::mem::take(&mut hearing.counting);
-            for claim in counting {
-                let alone = [claim];
-                // Whatever comes of it changes nothing.
-                _ = self
-                    .ask(&mut hearing, &alone, max_delay, deadline.as_mut())
-                    .await;
+            for asked in self.asked(&mut hearing, &counting, max_delay) {
+                // Each for itself; whatever comes of it changes nothing.
+                _ = self.ask(&mut hearing, &[asked], &mut deadline).await;
             }
         }
         hearing.verdict
+    }
+
+    /// What is asked of the store for some claims.
+    fn asked<'c>(
+        &self,
+        hearing: &mut Hearing<'_>,
+        claims: &[Claim<'c>],
+        max_delay: Duration,
+    ) -> Vec<Asked<'c>> {
+        let mut asked = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let Some(limit) = hearing.limit(claim) else {
+                continue;
+            };
+            let max_delay = limit.max_delay().min(max_delay);
+            match limit.rule_of(claim.plan) {
+                Some(rule) => asked.push(Asked {
+                    claim: *claim,
+                    limit: identity(limit),
+                    rule,
+                    max_delay,
+                    on_error: limit.on_error(),
+                }),
+                // Of a plan that is held to nothing.
+                None => hearing
+                    .verdict
+                    .take_down(claim.place, unlimited(), max_delay),
+            }
+        }
+        asked
     }
 
     /// Asks the store, and takes down what it answers, by place.
     async fn ask(
         &self,
         hearing: &mut Hearing<'_>,
-        claims: &[Claim<'_>],
-        max_delay: Duration,
-        deadline: Pin<&mut (impl Future<Output = ()> + Send)>,
+        asked: &[Asked<'_>],
+        deadline: &mut Deadline<'_, impl Future<Output = ()> + Send>,
     ) -> Result<Vec<(usize, StoreAnswer)>, StoreError> {
-        let mut asked = Vec::with_capacity(claims.len());
-        for claim in claims {
-            let Some(limit) = hearing.limit(claim) else {
-                continue;
-            };
-            match limit.rule_of(claim.plan) {
-                Some(rule) => asked.push(Asked {
-                    claim: *claim,
-                    limit: identity(limit),
-                    rule,
-                    max_delay: limit.max_delay().min(max_delay),
-                }),
-                // Of a plan that is held to nothing.
-                None => hearing.verdict.take_down(claim.place, unlimited()),
-            }
-        }
         if asked.is_empty() {
             return Ok(Vec::new());
         }
         let asks: Vec<StoreAsk<'_>> = asked.iter().map(Asked::ask).collect();
-        let answers = before(deadline, self.store.acquire_all(&asks)).await?;
+        let answers = deadline.before(self.store.acquire_all(&asks)).await?;
         if answers.len() != asks.len() {
             let (answers, asks) = (answers.len(), asks.len());
             let reason = format!("{answers} answers to {asks} questions");
             return Err(StoreError::Nonsense { reason });
         }
+        hearing.verdict.store = StoreState::Answered;
         let is_charged = answers.iter().all(|answer| answer.decision.is_allowed());
         let mut told = Vec::with_capacity(answers.len());
         for (asked, answer) in asked.iter().zip(answers) {
-            told.push((asked.claim.place, answer));
-            hearing.verdict.take_down(asked.claim.place, answer);
+            let place = asked.claim.place;
+            told.push((place, answer));
+            hearing.verdict.take_down(place, answer, asked.max_delay);
             if is_charged && let Some(lent) = lent(hearing, asked, answer) {
                 hearing.verdict.lent.push(lent);
             }
@@ -190,7 +211,8 @@ impl SharedGate {
         status: u16,
         deadline: impl Future<Output = ()> + Send,
     ) {
-        let mut deadline = pin!(deadline);
+        let deadline = pin!(deadline);
+        let mut deadline = Deadline::new(deadline);
         for lent in std::mem::take(&mut verdict.lent) {
             if !verdict.gives_back(lent.place, status) {
                 continue;
@@ -198,7 +220,7 @@ impl SharedGate {
             let client = lent.client.as_bytes();
             let ask = StoreAsk::new(&lent.limit, lent.rule.limit(), client, lent.cost);
             let cancel = self.store.cancel(&ask, lent.taken_at);
-            if let Ok(look) = before(deadline.as_mut(), cancel).await {
+            if let Ok(look) = deadline.before(cancel).await {
                 verdict.given_back(lent.place, look);
             }
         }
@@ -238,19 +260,36 @@ fn unlimited() -> StoreAnswer {
     StoreAnswer::new(decision, Some(Duration::ZERO), Timestamp::from_nanos(0))
 }
 
-/// What a store answers before a deadline is ready.
-async fn before<T>(
-    mut deadline: Pin<&mut impl Future<Output = ()>>,
-    mut answer: impl Future<Output = Result<T, StoreError>> + Unpin,
-) -> Result<T, StoreError> {
-    poll_fn(|context| {
-        if let Poll::Ready(answer) = Pin::new(&mut answer).poll(context) {
-            return Poll::Ready(answer);
-        }
-        match deadline.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(StoreError::TimedOut)),
-            Poll::Pending => Poll::Pending,
-        }
-    })
-    .await
+/// A time by which a store has to have answered, over several questions.
+struct Deadline<'f, F> {
+    /// `None` once it is over: a future that was ready is not to be asked again.
+    time: Option<Pin<&'f mut F>>,
+}
+
+impl<'f, F: Future<Output = ()>> Deadline<'f, F> {
+    fn new(time: Pin<&'f mut F>) -> Self {
+        let time = Some(time);
+        Self { time }
+    }
+
+    /// What a store answers before it is over.
+    async fn before<T>(
+        &mut self,
+        mut answer: impl Future<Output = Result<T, StoreError>> + Unpin,
+    ) -> Result<T, StoreError> {
+        poll_fn(|context| {
+            if let Poll::Ready(answer) = Pin::new(&mut answer).poll(context) {
+                return Poll::Ready(answer);
+            }
+            let time = self.time.as_mut().map(|time| time.as_mut().poll(context));
+            match time {
+                Some(Poll::Pending) => Poll::Pending,
+                Some(Poll::Ready(())) | None => {
+                    self.time = None;
+                    Poll::Ready(Err(StoreError::TimedOut))
+                }
+            }
+        })
+        .await
+    }
 }

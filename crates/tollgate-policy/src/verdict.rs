@@ -5,7 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::{AnyLimit, Charge, Clock, Decision, KeyedLimiter, Plan, StoreAnswer, Timestamp};
+use smallvec::SmallVec;
+use tollgate::{
+    AnyLimit, Charge, Clock, Decision, KeyedLimiter, Plan, StoreAnswer, Timestamp, acquire_all,
+};
 
 use crate::key::Client;
 use crate::limit::{Limit, OnError};
@@ -20,14 +23,14 @@ use crate::shared::Lent;
 #[must_use = "a verdict that is not looked at limits nobody"]
 pub struct Verdict {
     pub(crate) policy: Arc<Policy>,
-    pub(crate) said: Vec<Said>,
+    pub(crate) said: SmallVec<[Said; 1]>,
     /// By place in `said`.
     pub(crate) refused_by: Option<usize>,
     /// What may be given back, for how the request is answered.
     pub(crate) taken: Vec<Taken>,
     /// The same of what a store took.
     pub(crate) lent: Vec<Lent>,
-    pub(crate) failed: Option<OnError>,
+    pub(crate) store: StoreState,
     /// By place in the policy.
     pub(crate) lacking: Vec<usize>,
 }
@@ -46,6 +49,9 @@ pub struct Said {
     pub plan: Option<usize>,
     /// What it answered.
     pub outcome: Outcome,
+    /// For how long it might have been held back: less than the limit's longest delay where there
+    /// was no place for it.
+    pub max_delay: Duration,
     /// How long after that the same request would be allowed by it: zero if at once, `None` if no
     /// wait can be promised to suffice.
     pub again_after: Option<Duration>,
@@ -77,6 +83,18 @@ impl Outcome {
     }
 }
 
+/// Whether a shared store was asked, and answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoreState {
+    /// It was not: there is none, or nothing to ask.
+    NotAsked,
+    /// It was, and did.
+    Answered,
+    /// It was, and did not; and what the limits that were asked make of that.
+    Failed(OnError),
+}
+
 /// Tokens that one limit took and may give back.
 #[derive(Debug)]
 pub(crate) struct Taken {
@@ -91,13 +109,16 @@ pub(crate) struct Taken {
 /// What tokens were taken from.
 pub(crate) trait Gives: Send + Sync + fmt::Debug {
     /// Gives them back; returns what a look then says.
-    fn give_back(&self, charge: Charge, client: &Client, plan: Plan) -> Decision;
+    fn give_back(&self, charge: Charge, client: &Client, plan: Plan) -> StoreAnswer;
 }
 
 impl<C: Clock> Gives for KeyedLimiter<AnyLimit, C> {
-    fn give_back(&self, charge: Charge, client: &Client, plan: Plan) -> Decision {
-        self.cancel(charge);
-        self.try_acquire_as(client, 0, plan)
+    fn give_back(&self, charge: Charge, client: &Client, plan: Plan) -> StoreAnswer {
+        self.cancel_aged(charge);
+        let mut look = [self.ask(client, 0).plan(plan)];
+        let _ = acquire_all(&mut look);
+        let [look] = look;
+        StoreAnswer::from(&look)
     }
 }
 
@@ -113,6 +134,8 @@ pub struct Shown<'v> {
     pub cost: u64,
     /// What it answered.
     pub decision: Decision,
+    /// For how long it might have been held back, as in [`Said`].
+    pub max_delay: Duration,
     /// How long after that the same request would be allowed by it, as in [`Said`].
     pub again_after: Option<Duration>,
     /// When it answered.
@@ -120,17 +143,24 @@ pub struct Shown<'v> {
 }
 
 impl Shown<'_> {
-    /// The most requests of one token that it admits at once: the burst, or as many as a leaky
-    /// bucket delays by no more than its limit's longest delay.
+    /// The most tokens that it admits at once: the burst, or as many as a leaky bucket delays by no
+    /// more than it may.
     #[must_use]
     pub fn burst(&self) -> u64 {
         let all = self.rule.burst();
         all.min(self.within_delay(Duration::ZERO, 1))
     }
 
-    /// How many more requests like this one it admits at once: whole ones, and of a leaky bucket
-    /// those that it delays by no more than its limit's longest delay. Never more than a burst's,
-    /// if another burst holds meanwhile.
+    /// How many more tokens it admits at once, one by one: whole ones, and of a leaky bucket those
+    /// that it delays by no more than it may. Never more than a burst's, if another burst holds
+    /// meanwhile.
+    #[must_use]
+    pub fn tokens_left(&self) -> u64 {
+        let tokens = self.decision.remaining().min(self.rule.burst());
+        tokens.min(self.within_delay(self.decision.reset_after(), 1))
+    }
+
+    /// How many more requests like this one it admits at once.
     #[must_use]
     pub fn requests_left(&self) -> u64 {
         let tokens = self.decision.remaining().min(self.rule.burst());
@@ -144,7 +174,7 @@ impl Shown<'_> {
         let Rule::LeakyBucket(quota) = self.rule else {
             return u64::MAX;
         };
-        let Some(more) = self.limit.max_delay().checked_sub(reset_after) else {
+        let Some(more) = self.max_delay.checked_sub(reset_after) else {
             return 0;
         };
         let rate = quota.rate();
@@ -159,11 +189,11 @@ impl Verdict {
     pub(crate) fn new(policy: Arc<Policy>) -> Self {
         Self {
             policy,
-            said: Vec::new(),
+            said: SmallVec::new(),
             refused_by: None,
             taken: Vec::new(),
             lent: Vec::new(),
-            failed: None,
+            store: StoreState::NotAsked,
             lacking: Vec::new(),
         }
     }
@@ -221,24 +251,26 @@ impl Verdict {
     }
 
     /// Notes what a look says after tokens were given back.
-    pub(crate) fn given_back(&mut self, place: usize, look: Decision) {
+    pub(crate) fn given_back(&mut self, place: usize, look: StoreAnswer) {
         let Some(said) = self.said.get_mut(place) else {
             return;
         };
         // A look tells no wait: where the same call does not fit still, the longest there is.
-        let fits = look.remaining() >= said.cost;
+        let decision = look.decision;
+        let fits = decision.remaining() >= said.cost;
         said.again_after = Some(if fits {
             Duration::ZERO
         } else {
-            look.reset_after()
+            decision.reset_after()
         });
-        said.outcome = Outcome::Decided(look);
+        (said.outcome, said.at) = (Outcome::Decided(decision), look.at);
     }
 
     /// Notes what was answered at that place in `said`.
-    pub(crate) fn take_down(&mut self, place: usize, answer: StoreAnswer) {
+    pub(crate) fn take_down(&mut self, place: usize, answer: StoreAnswer, max_delay: Duration) {
         if let Some(said) = self.said.get_mut(place) {
             said.outcome = Outcome::Decided(answer.decision);
+            said.max_delay = max_delay;
             (said.again_after, said.at) = (answer.again_after, answer.at);
         }
     }
@@ -252,7 +284,7 @@ impl Verdict {
     /// Whether the request may proceed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.refused_by.is_none() && self.failed != Some(OnError::Deny)
+        self.refused_by.is_none() && self.store != StoreState::Failed(OnError::Deny)
     }
 
     /// Which limit refused: of several the one whose refusal lasts longest, and any that lacks a
@@ -262,10 +294,10 @@ impl Verdict {
         self.refused_by.and_then(|place| self.said.get(place))
     }
 
-    /// Whether a shared store failed to answer, and what the limits make of that.
+    /// Whether a shared store was asked, and answered.
     #[must_use]
-    pub fn failed(&self) -> Option<OnError> {
-        self.failed
+    pub fn store(&self) -> StoreState {
+        self.store
     }
 
     /// The limits, by their places in the policy, for which the request lacked a part of the key,
@@ -332,6 +364,7 @@ impl Verdict {
             rule,
             cost,
             decision,
+            max_delay: said.max_delay,
             again_after: said.again_after,
             at: said.at,
         })

@@ -3,11 +3,11 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use crate::algorithm::Algorithm;
 use crate::algorithm::bucket::{AnyWidth, Bucket, Wide};
 use crate::algorithm::fixed_window::FixedWindows;
 use crate::algorithm::sliding_log::SlidingLogs;
 use crate::algorithm::sliding_window_counter::SlidingWindowCounters;
+use crate::algorithm::{Algorithm, Refunded};
 use crate::charge::unique;
 use crate::keyed::store::{Debited, banned, debited};
 use crate::limit::AnyValid;
@@ -42,7 +42,7 @@ pub trait Cell: Debug + Send + Sync {
     /// Starts afresh, ban and all.
     fn reset(&self);
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
-    fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64);
+    fn refund(&self, tokens: u64, of: Refunded, now: u64);
     /// Holds the bucket to another limit.
     fn change(&self, limit: Self::Valid, tokens: Tokens, now: u64) -> Result<(), ChangeError>;
     /// The same bucket, as one of several that are asked in one call.
@@ -233,10 +233,10 @@ impl<A: Wire> Cell for SharedCell<A> {
         lock(&self.bucket).state = None;
     }
 
-    fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
+    fn refund(&self, tokens: u64, of: Refunded, now: u64) {
         lock(&self.bucket).act(now, |limit, state, now| {
             let now = now.max(A::last_attempt(state));
-            limit.refund(state, tokens, taken_at, now);
+            limit.refund(state, tokens, of, now);
         });
     }
 
@@ -320,16 +320,13 @@ impl<A: Algorithm> Party for SharedCell<A> {
             Verdict::Charged if cost > 0 => {
                 let max_delay = shortest_delay(asks);
                 let charged = bucket.attempt(now, |limit, state, now| {
-                    let admitted = limit.attempt(state, cost, now);
-                    let decision = limit.report(state, cost, now, admitted);
-                    (
-                        (decision, limit.foretell(state, cost, max_delay, now)),
-                        admitted,
-                    )
+                    let (decision, again_after, admitted) =
+                        limit.attempt_within(state, cost, max_delay, now);
+                    ((decision, again_after), admitted)
                 });
-                let (decision, next) = charged.unwrap_or((decision, decision));
+                let (decision, again_after) = charged.unwrap_or((decision, Duration::ZERO));
                 for ask in asks {
-                    ask.charged(decision, next);
+                    ask.charged(decision, again_after);
                 }
             }
             Verdict::Refused if cost > 0 => bucket.note(decision, now),
@@ -401,8 +398,8 @@ macro_rules! delegate {
                 match self { $(Self::$variant(cell) => cell.reset()),+ }
             }
 
-            fn refund(&self, tokens: u64, taken_at: Option<u64>, now: u64) {
-                match self { $(Self::$variant(cell) => cell.refund(tokens, taken_at, now)),+ }
+            fn refund(&self, tokens: u64, of: Refunded, now: u64) {
+                match self { $(Self::$variant(cell) => cell.refund(tokens, of, now)),+ }
             }
 
             fn change(&self, limit: $valid, tokens: Tokens, now: u64) -> Result<(), ChangeError> {

@@ -97,6 +97,27 @@ impl Decision {
         }
     }
 
+    /// Whether this refusal lasts longer than another answer: one that no wait ends lasts longest,
+    /// then one of which nobody knows when it ends.
+    ///
+    /// ```
+    /// use tollgate::Decision;
+    ///
+    /// let too_large = Decision::TooLarge { burst: 5 };
+    /// assert!(too_large.outlasts(Decision::ClientLimit));
+    /// assert!(!Decision::ClientLimit.outlasts(too_large));
+    /// ```
+    #[must_use]
+    pub fn outlasts(self, other: Self) -> bool {
+        let lasts = |decision: Self| match decision {
+            Self::TooLarge { .. } => (3, Duration::ZERO),
+            Self::ClientLimit => (2, Duration::ZERO),
+            Self::Limited { retry_after, .. } | Self::Banned { retry_after } => (1, retry_after),
+            Self::Allowed { .. } => (0, Duration::ZERO),
+        };
+        lasts(self) > lasts(other)
+    }
+
     /// How long an admitted call of a leaky bucket has to wait before it proceeds; zero otherwise.
     #[must_use]
     pub const fn delay(self) -> Duration {

@@ -91,12 +91,7 @@ pub use store::{Store, StoreAnswer, StoreAsk, StoreError, StoreFuture};
 pub use time::Timestamp;
 pub use together::{Ask, Together, acquire_all};
 
-/// The examples of the README hold.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-mod readme {}
-
-/// So do those of the semantics.
+/// The examples of the semantics hold.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/semantics.md")]
 mod semantics {}

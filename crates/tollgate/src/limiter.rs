@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use crate::algorithm::Refunded;
 use crate::cell::Cell;
 use crate::charge::Issuer;
 use crate::clock::Timeline;
@@ -244,7 +245,7 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     pub fn cancel(&self, charge: Charge) {
         let now = self.timeline.read();
         if let Some((_, cost, taken_at)) = self.issuer.accept(&charge) {
-            self.cell.refund(cost, Some(taken_at), now);
+            self.cell.refund(cost, Refunded::Call(taken_at), now);
         }
     }
 
@@ -267,7 +268,8 @@ impl<L: Limit, C: Clock> Limiter<L, C> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     pub fn refund(&self, tokens: u64) {
-        self.cell.refund(tokens, None, self.timeline.read());
+        self.cell
+            .refund(tokens, Refunded::Latest, self.timeline.read());
     }
 
     /// What is asked of this bucket in a call to [`acquire_all`](crate::acquire_all), which asks

@@ -44,10 +44,12 @@ pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>>
 ///         &'a self,
 ///         ask: &'a StoreAsk<'a>,
 ///         _: Timestamp,
-///     ) -> StoreFuture<'a, tollgate::Decision> {
+///     ) -> StoreFuture<'a, StoreAnswer> {
 ///         Box::pin(async move {
 ///             self.0.refund(ask.client, ask.cost);
-///             Ok(self.0.peek(ask.client))
+///             let mut look = [self.0.ask(ask.client, 0)];
+///             let _ = acquire_all(&mut look);
+///             Ok(StoreAnswer::from(&look[0]))
 ///         })
 ///     }
 /// }
@@ -76,8 +78,8 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// The store did not answer, or nonsense. What was asked for may have been taken or not.
     fn acquire_all<'a>(&'a self, asks: &'a [StoreAsk<'a>]) -> StoreFuture<'a, Vec<StoreAnswer>>;
 
-    /// Gives back what was taken for an ask at that time, as far as it still counts; answers what a
-    /// look says then.
+    /// Gives back what was taken for an ask at that time, as far as it still counts
+    /// ([`cancel_aged`](crate::KeyedLimiter::cancel_aged)); answers what a look says then.
     ///
     /// # Errors
     ///
@@ -86,7 +88,7 @@ pub trait Store: fmt::Debug + Send + Sync {
         &'a self,
         ask: &'a StoreAsk<'a>,
         taken_at: Timestamp,
-    ) -> StoreFuture<'a, Decision>;
+    ) -> StoreFuture<'a, StoreAnswer>;
 }
 
 /// What is asked of one bucket of a store.

@@ -138,12 +138,12 @@ impl<'a> Ask<'a> {
         }
     }
 
-    /// Notes how a call was charged for, and what the same one would be told next.
-    pub(crate) fn charged(&mut self, decision: Decision, next: Decision) {
+    /// Notes how a call was charged for, and how long after it the same one would be allowed.
+    pub(crate) fn charged(&mut self, decision: Decision, again_after: Duration) {
         self.decide(decision);
         // Of a plan that asks no bucket, nothing was taken.
         if self.limitless.is_none() {
-            self.again_after = next.retry_after().unwrap_or_default();
+            self.again_after = again_after;
         }
     }
 
@@ -183,18 +183,6 @@ impl<'a> Ask<'a> {
 
     fn refuses(&self) -> bool {
         !self.decision.is_allowed()
-    }
-
-    /// Refusals by how long they last: those that no wait ends last longest.
-    fn severity(&self) -> (u8, Duration) {
-        match self.decision {
-            Decision::TooLarge { .. } => (3, Duration::ZERO),
-            Decision::ClientLimit => (2, Duration::ZERO),
-            Decision::Limited { retry_after, .. } | Decision::Banned { retry_after } => {
-                (1, retry_after)
-            }
-            Decision::Allowed { .. } => (0, Duration::ZERO),
-        }
     }
 }
 
@@ -284,6 +272,18 @@ pub fn acquire_all(asks: &mut [Ask<'_>]) -> Together {
     if too_many {
         return summary(asks);
     }
+    if let [ask] = asks
+        && ask.limitless.is_none()
+        && ask.party.alone(ask)
+    {
+        ask.charged = ask.decision.is_allowed();
+        let together = Together {
+            decision: ask.decision,
+            refused_by: (!ask.charged).then_some(0),
+        };
+        let _ = observe::answered(together.decision);
+        return together;
+    }
     loop {
         for ask in asks.iter_mut() {
             ask.lock = ask.party.lock_of(ask);
@@ -336,7 +336,7 @@ fn summary(asks: &[Ask<'_>]) -> Together {
         None::<&Ask<'_>>,
     );
     for ask in asks {
-        let longer = refuser.is_none_or(|longest| ask.severity() > longest.severity());
+        let longer = refuser.is_none_or(|longest| ask.decision.outlasts(longest.decision));
         if ask.refuses() && longer {
             refuser = Some(ask);
         }
@@ -390,6 +390,12 @@ pub trait Party: Send + Sync {
     /// without changing any; lets the others be judged, while it is held; and then charges, or
     /// notes the attempt, as their verdict is.
     fn hold(&self, asks: &mut [Ask<'_>], others: &mut Others<'_>) -> Verdict;
+
+    /// Does all that is to be done for one ask that is all of a call, where that is less than for
+    /// several; returns whether it did.
+    fn alone(&self, _: &mut Ask<'_>) -> bool {
+        false
+    }
 
     /// Looks for room for so many newcomers, with no lock held; returns whether it is worth trying
     /// again.

@@ -11,6 +11,7 @@ use tollgate_policy::proxies::Proxies;
 use tollgate_policy::{Gate, Key, Policy, Request, SharedGate, Verdict};
 
 use super::Later;
+use super::places::{Held, Places};
 
 /// Where the buckets are.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub(super) enum Backend {
 /// A gate, whatever its clock.
 pub(super) trait Local: fmt::Debug + Send + Sync {
     fn policy(&self) -> Arc<Policy>;
-    fn admit(&self, request: &dyn Request, max_delay: Duration) -> Verdict;
+    fn admit(&self, request: &dyn Request, places: &Places, held: &mut Option<Held>) -> Verdict;
     fn reload(&self, policy: Policy) -> Result<Reloaded, ReloadError>;
     fn statistics(&self) -> Vec<(String, Statistics)>;
     fn with_one_key(&self, key: &Key) -> Arc<dyn Local>;
@@ -36,8 +37,11 @@ impl<C: Clock + Clone + 'static> Local for Gate<C> {
         self.policy()
     }
 
-    fn admit(&self, request: &dyn Request, max_delay: Duration) -> Verdict {
-        self.admit_within(request, max_delay)
+    fn admit(&self, request: &dyn Request, places: &Places, held: &mut Option<Held>) -> Verdict {
+        self.admit_within(request, |policy| {
+            *held = places.take_for(policy);
+            Held::longest_delay(held.as_ref())
+        })
     }
 
     fn reload(&self, policy: Policy) -> Result<Reloaded, ReloadError> {
@@ -103,10 +107,6 @@ impl Backend {
             Self::Local(gate) => gate.policy(),
             Self::Shared(shared) => shared.gate.policy(),
         }
-    }
-
-    pub(super) fn is_shared(&self) -> bool {
-        matches!(self, Self::Shared(_))
     }
 
     pub(super) fn reload(&self, policy: Policy) -> Result<Reloaded, ReloadError> {

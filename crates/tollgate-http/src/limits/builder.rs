@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::request::Parts;
 use tollgate::{BuildError, Clock, MonotonicClock, Store};
 use tollgate_policy::gate::ReloadError;
 use tollgate_policy::limit::LimitError;
@@ -28,16 +29,17 @@ type Made = Box<dyn FnOnce(Policy) -> Result<Arc<dyn Local>, BuildError> + Send>
 
 /// How to put a policy to use.
 #[must_use = "a builder does nothing until `build`"]
-pub struct Builder<H: ?Sized> {
+pub struct Builder<H: ?Sized = Parts> {
     policy: Policy,
     settings: Settings<H>,
     gate: Made,
     store: Option<Arc<dyn Store>>,
     deadline: Duration,
+    max_held: usize,
 }
 
 impl<H: Head + ?Sized> Builder<H> {
-    pub(super) fn new(policy: Policy) -> Self {
+    pub(crate) fn new(policy: Policy) -> Self {
         Self {
             policy,
             settings: Settings {
@@ -47,8 +49,8 @@ impl<H: Head + ?Sized> Builder<H> {
                 peer: None,
                 headers: Headers::new(),
                 statuses: RefusalStatuses::default(),
-                max_held: MAX_HELD,
             },
+            max_held: MAX_HELD,
             gate: on(MonotonicClock::new()),
             store: None,
             deadline: STORE_DEADLINE,
@@ -75,14 +77,14 @@ impl<H: Head + ?Sized> Builder<H> {
         self
     }
 
-    /// The same for one limit, before what is said for all.
+    /// The same for one limit, which goes before what is said for all.
     pub fn cost_of(
         mut self,
         limit: &str,
         says: impl Fn(&H) -> u64 + Send + Sync + 'static,
     ) -> Self {
         let limit = Some(limit.to_owned());
-        self.settings.costs.insert(0, (limit, Arc::new(says)));
+        self.settings.costs.push((limit, Arc::new(says)));
         self
     }
 
@@ -124,7 +126,7 @@ impl<H: Head + ?Sized> Builder<H> {
     /// Holds back at most so many requests at a time, for the delays of leaky buckets; 1,024 by
     /// default. Further ones are refused, with the wait after which they need not be held back.
     pub fn max_held(mut self, requests: usize) -> Self {
-        self.settings.max_held = requests;
+        self.max_held = requests;
         self
     }
 
@@ -165,16 +167,20 @@ impl<H: Head + ?Sized> Builder<H> {
             Some(store) => Backend::Shared(Shared::new(self.policy, store, self.deadline)),
             None => Backend::Local((self.gate)(self.policy).map_err(LimitsError::Build)?),
         };
-        Ok(Limits::of(backend, self.settings))
+        Ok(Limits::of(backend, self.settings, self.max_held))
     }
 }
 
 impl<H: ?Sized> Settings<H> {
     /// Whether everything is there that a policy goes by, or these speak of.
     pub(super) fn check(&self, policy: &Policy) -> Result<(), LimitsError> {
-        let is_told = |name: &String| self.descriptors.iter().any(|(own, _)| own == name);
-        if let Some(name) = policy.descriptors().find(|name| !is_told(name)) {
-            return Err(LimitsError::Descriptor { name });
+        let told: Vec<String> = self
+            .descriptors
+            .iter()
+            .map(|(own, _)| own.clone())
+            .collect();
+        if let Some(name) = policy.descriptors().find(|name| !told.contains(name)) {
+            return Err(LimitsError::Descriptor { name, told });
         }
         let is_there = |name: &String| policy.limits().iter().any(|limit| limit.name() == name);
         let mut named = self.costs.iter().filter_map(|(limit, _)| limit.as_ref());
@@ -214,6 +220,8 @@ pub enum LimitsError {
     Descriptor {
         /// Its name.
         name: String,
+        /// Those that are told.
+        told: Vec<String>,
     },
     /// A cost is told for a limit that there is not.
     NoSuchLimit {
@@ -240,11 +248,15 @@ impl fmt::Display for LimitsError {
             Self::Limit(error) => error.fmt(f),
             Self::Policy(error) => error.fmt(f),
             Self::Reload(error) => error.fmt(f),
-            Self::Descriptor { name } => {
+            Self::Descriptor { name, told } => {
                 write!(
                     f,
                     "the policy goes by descriptor {name:?}, and nothing tells it"
-                )
+                )?;
+                match told.as_slice() {
+                    [] => Ok(()),
+                    told => write!(f, "; told are {}", told.join(", ")),
+                }
             }
             Self::NoSuchLimit { name } => {
                 write!(

@@ -2,24 +2,27 @@
 
 mod backend;
 mod builder;
+mod notices;
+mod places;
 
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
 
 use tollgate::Statistics;
 use tollgate_policy::gate::Reloaded;
-use tollgate_policy::limit::OnError;
 use tollgate_policy::proxies::{Peer, Proxies};
 use tollgate_policy::{Key, Policy, Verdict};
 
-use crate::fields::{self, Field, Headers};
-use crate::head::{Head, Told};
+use crate::fields::{self, Header, Headers};
+use crate::head::{Described, Head};
 use crate::refusal::{Refusal, RefusalStatuses};
 use backend::Backend;
+use notices::Notices;
+use places::Places;
+
+pub(crate) use places::Held;
 
 pub use builder::{Builder, LimitsError, MAX_HELD, STORE_DEADLINE};
 
@@ -29,22 +32,26 @@ pub use builder::{Builder, LimitsError, MAX_HELD, STORE_DEADLINE};
 /// runs on it, `ServiceRequest` for actix-web.
 ///
 /// ```
-/// use tollgate::Rate;
-/// use tollgate_http::{Key, Limit, Limits, Policy, RateLimitLayer, Rule};
+/// use tollgate_http::{Key, Limit, Limits, Policy, Rate, RateLimitLayer};
 ///
-/// let rule = Rule::TokenBucket(Rate::per_second(5).burst(10));
-/// let policy = Policy::new(vec![Limit::new("per-tenant",
-/// rule)?.with_key(Key::descriptor("tenant"))])?; let forgotten =
-/// Limits::<http::request::Parts>::builder(policy.clone()).build(); assert_eq!(
+/// let limit = Limit::new("per-tenant", Rate::per_second(5).burst(10))?;
+/// let policy = Policy::new(vec![limit.with_key(Key::descriptor("tenant"))])?;
+/// let forgotten = Limits::builder(policy.clone()).build();
+/// assert_eq!(
 ///     forgotten.unwrap_err().to_string(),
 ///     "the policy goes by descriptor \"tenant\", and nothing tells it",
 /// );
+///
+/// // As a log-in put it there. (What is borrowed from the head is to be copied.)
 /// let limits = Limits::builder(policy)
-///     .descriptor("tenant", |head: &http::request::Parts| {
-///         head.extensions.get::<String>().cloned() // as a log-in put it there
-///     })
+///     .descriptor("tenant", |head| head.extensions.get::<String>().cloned())
 ///     .build()?;
-/// let layer = RateLimitLayer::from(limits);
+/// let layer = RateLimitLayer::from(limits.clone());
+/// // While the service runs:
+/// let other = Limit::new("per-tenant", Rate::per_second(9).burst(9))?;
+/// let other = Policy::new(vec![other.with_key(Key::descriptor("tenant"))])?;
+/// assert!(limits.reload(other)?.afresh.is_empty(), "the same limit, with other numbers");
+/// # let _ = layer;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Limits<H: ?Sized = http::request::Parts>(Arc<Inner<H>>);
@@ -52,31 +59,26 @@ pub struct Limits<H: ?Sized = http::request::Parts>(Arc<Inner<H>>);
 struct Inner<H: ?Sized> {
     backend: Backend,
     settings: Settings<H>,
-    /// Requests that are held back, or may come to be.
-    held: Arc<AtomicUsize>,
-    /// By place in the policy, the limits for which a lacking key was told of.
-    told: AtomicU64,
-    /// The store did not answer the last time.
-    is_failing: AtomicBool,
+    places: Places,
+    notices: Notices,
 }
 
 /// All that is no part of the policy.
 pub(crate) struct Settings<H: ?Sized> {
-    pub(crate) descriptors: Vec<(String, Says<H, Described>)>,
+    pub(crate) descriptors: Vec<(String, Says<H, Descriptor>)>,
     /// Of the limit of that name, or of all.
     pub(crate) costs: Vec<(Option<String>, Says<H, u64>)>,
     pub(crate) skips: Option<Says<H, bool>>,
     pub(crate) peer: Option<Says<H, Option<Peer>>>,
     pub(crate) headers: Headers,
     pub(crate) statuses: RefusalStatuses,
-    pub(crate) max_held: usize,
 }
 
 /// What the service says about a request.
 pub(crate) type Says<H, T> = Arc<dyn Fn(&H) -> T + Send + Sync>;
 
 /// A descriptor's value.
-pub(crate) type Described = Option<Vec<u8>>;
+pub(crate) type Descriptor = Option<Vec<u8>>;
 
 /// What will have been said.
 pub(crate) type Later = Pin<Box<dyn Future<Output = Box<Verdict>> + Send>>;
@@ -91,21 +93,14 @@ pub(crate) enum Ruling {
     Asking(Later, Option<Held>),
 }
 
-/// A place among the requests that may be held back at a time.
-pub(crate) struct Held(Arc<AtomicUsize>);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+impl Limits {
+    /// How to put a policy to use on tower; for actix-web there is `actix::limits`.
+    pub fn builder(policy: Policy) -> Builder {
+        Builder::new(policy)
     }
 }
 
 impl<H: Head + ?Sized> Limits<H> {
-    /// How to put a policy to use.
-    pub fn builder(policy: Policy) -> Builder<H> {
-        Builder::new(policy)
-    }
-
     /// The policy that holds.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {
@@ -113,7 +108,8 @@ impl<H: Head + ?Sized> Limits<H> {
     }
 
     /// Holds requests to another policy from now on: whole or not at all, and with clients' tokens
-    /// kept where the limit is the same. See [`Gate::reload`](tollgate_policy::Gate::reload).
+    /// kept where the limit is the same. See [`Gate::reload`](tollgate_policy::Gate::reload). Of
+    /// large limits with another `max_clients` it may take a while: not on a thread that serves.
     ///
     /// # Errors
     ///
@@ -122,12 +118,13 @@ impl<H: Head + ?Sized> Limits<H> {
     pub fn reload(&self, policy: Policy) -> Result<Reloaded, LimitsError> {
         self.0.settings.check(&policy)?;
         let reloaded = self.0.backend.reload(policy)?;
-        self.0.told.store(0, Ordering::Relaxed);
+        self.0.notices.forget_keys();
         Ok(reloaded)
     }
 
     /// How often each limit gave each answer, by name: also those that only count, which is how one
-    /// sees whom they would have refused. Nothing, where the buckets are in a store.
+    /// sees whom they would have refused (a `debug` event of `tracing` says so of each, too).
+    /// Nothing, where the buckets are in a store.
     #[must_use]
     pub fn statistics(&self) -> Vec<(String, Statistics)> {
         self.0.backend.statistics()
@@ -137,26 +134,25 @@ impl<H: Head + ?Sized> Limits<H> {
     pub(crate) fn with(&self, change: impl FnOnce(&mut Settings<H>)) -> Self {
         let mut settings = self.0.settings.clone();
         change(&mut settings);
-        Self::of(self.0.backend.clone(), settings)
+        Self::of(self.0.backend.clone(), settings, self.0.places.most())
     }
 
     pub(crate) fn with_one_key(&self, key: &Key) -> Self {
         let backend = self.0.backend.with_one_key(key);
-        Self::of(backend, self.0.settings.clone())
+        Self::of(backend, self.0.settings.clone(), self.0.places.most())
     }
 
     pub(crate) fn with_proxies(&self, proxies: &Proxies) -> Self {
         let backend = self.0.backend.with_proxies(proxies);
-        Self::of(backend, self.0.settings.clone())
+        Self::of(backend, self.0.settings.clone(), self.0.places.most())
     }
 
-    fn of(backend: Backend, settings: Settings<H>) -> Self {
+    fn of(backend: Backend, settings: Settings<H>, max_held: usize) -> Self {
         Self(Arc::new(Inner {
             backend,
             settings,
-            held: Arc::new(AtomicUsize::new(0)),
-            told: AtomicU64::new(0),
-            is_failing: AtomicBool::new(false),
+            places: Places::new(max_held),
+            notices: Notices::default(),
         }))
     }
 
@@ -166,64 +162,33 @@ impl<H: Head + ?Sized> Limits<H> {
         if settings.skips.as_ref().is_some_and(|skips| skips(head)) {
             return Ruling::Skipped;
         }
-        let told = Told { head, settings };
-        let policy = self.0.backend.policy();
-        // Without a place nothing is held back: what would be is refused until it need not be.
-        let held = if policy.may_hold() { self.hold() } else { None };
-        let max_delay = held.as_ref().map_or(Duration::ZERO, |_| Duration::MAX);
+        let request = Described { head, settings };
         match &self.0.backend {
             Backend::Local(gate) => {
-                let verdict = Box::new(gate.admit(&told, max_delay));
-                self.note(&verdict);
+                let mut held = None;
+                let verdict = Box::new(gate.admit(&request, &self.0.places, &mut held));
+                let lacking = verdict.lacking().iter().copied();
+                self.0.notices.keys(lacking, verdict.policy(), &request);
+                Notices::shadows(&verdict);
                 Ruling::Decided(verdict, held)
             }
             Backend::Shared(shared) => {
-                let calls = policy.calls(&told);
+                let policy = self.0.backend.policy();
+                let held = self.0.places.take_for(&policy);
+                let max_delay = Held::longest_delay(held.as_ref());
+                let calls = policy.calls(&request);
+                let lacking = calls.iter().filter(|call| call.lacks_key);
+                let lacking = lacking.map(|call| call.limit);
+                self.0.notices.keys(lacking, &policy, &request);
                 Ruling::Asking(shared.clone().ask(policy, calls, max_delay), held)
             }
         }
     }
 
-    /// A place among those that may be held back.
-    fn hold(&self) -> Option<Held> {
-        let held = &self.0.held;
-        if held.fetch_add(1, Ordering::Relaxed) < self.0.settings.max_held {
-            return Some(Held(held.clone()));
-        }
-        held.fetch_sub(1, Ordering::Relaxed);
-        None
-    }
-
-    /// Says of a verdict what its operator is to know, once.
+    /// Takes note of whether the store answered.
     pub(crate) fn note(&self, verdict: &Verdict) {
-        for place in verdict.lacking() {
-            let bit = u32::try_from(*place)
-                .ok()
-                .and_then(|place| 1_u64.checked_shl(place));
-            let bit = bit.unwrap_or(0);
-            if self.0.told.fetch_or(bit, Ordering::Relaxed) & bit == 0
-                && let Some(limit) = verdict.policy().limits().get(*place)
-            {
-                tracing::warn!(
-                    limit = limit.name(),
-                    key = %limit.key(),
-                    missing_key = ?limit.missing_key(),
-                    "a request lacks a part of the limit's key; this is not said again",
-                );
-            }
-        }
-        if !self.0.backend.is_shared() {
-            return;
-        }
-        let failed = verdict.failed();
-        if self.0.is_failing.swap(failed.is_some(), Ordering::Relaxed) == failed.is_some() {
-            return;
-        }
-        match failed {
-            Some(OnError::Deny) => tracing::warn!("the limits' store fails; requests are refused"),
-            Some(_) => tracing::warn!("the limits' store fails; requests pass"),
-            None => tracing::info!("the limits' store answers again"),
-        }
+        self.0.notices.store(verdict.store());
+        Notices::shadows(verdict);
     }
 
     /// Tells the limits with which status a request was answered; the verdict may have to wait for
@@ -244,9 +209,9 @@ impl<H: Head + ?Sized> Limits<H> {
         }
     }
 
-    /// What the header of the answer says.
-    pub(crate) fn fields(&self, verdict: &Verdict) -> Vec<Field> {
-        fields::of(verdict, self.0.settings.headers)
+    /// Writes what the header of the answer is to say beside what it says.
+    pub(crate) fn write(&self, verdict: &Verdict, header: &mut impl Header) {
+        fields::write(verdict, self.0.settings.headers, header);
     }
 
     /// What a refused request is answered with.

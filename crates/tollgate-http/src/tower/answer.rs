@@ -1,14 +1,19 @@
 //! Answers in tower's terms.
 
-use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{
+    ACCESS_CONTROL_EXPOSE_HEADERS, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, Entry, RETRY_AFTER,
+};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response};
 use tollgate_policy::Verdict;
 
 use super::body::ResponseBody;
-use crate::fields::{Field, Meeting};
+use crate::fields::{Header, Name};
 use crate::limits::Limits;
 use crate::refusal::MEDIA_TYPE;
+
+/// RFC 6585: nobody is to answer anybody else with it.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 /// In which form a request is to be refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +28,14 @@ pub(super) enum Form {
 
 impl Form {
     pub(super) fn of(parts: &Parts) -> Self {
-        let is_grpc = parts.headers.get(CONTENT_TYPE).is_some_and(|kind| {
-            let kind = kind.as_bytes();
-            kind.starts_with(b"application/grpc") && !kind.starts_with(b"application/grpc-web")
-        });
+        // A call is a POST of exactly that type (or `application/grpc+proto`, or with parameters):
+        // what else says so is answered as anything else is.
+        let is_kind = || {
+            let kind = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+            let rest = kind.and_then(|kind| kind.strip_prefix(b"application/grpc"));
+            matches!(rest, Some([] | [b'+' | b';' | b' ', ..]))
+        };
+        let is_grpc = cfg!(feature = "tonic") && parts.method == Method::POST && is_kind();
         if is_grpc {
             Self::Grpc
         } else if parts.method == Method::HEAD {
@@ -47,7 +56,8 @@ pub(super) fn refused<R>(
     #[cfg(feature = "tonic")]
     if form == Form::Grpc {
         let mut response = crate::grpc::refused(&refusal, verdict).map(ResponseBody::own);
-        add(limits.fields(verdict), response.headers_mut());
+        response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+        limits.write(verdict, response.headers_mut());
         return response;
     }
     let length = HeaderValue::from(refusal.body.len());
@@ -60,30 +70,50 @@ pub(super) fn refused<R>(
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     headers.insert(CONTENT_LENGTH, length);
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    add(limits.fields(verdict), headers);
+    headers.insert(CACHE_CONTROL, NO_STORE);
+    limits.write(verdict, headers);
     response
 }
 
-/// Adds fields to those that an answer has.
-pub(super) fn add(fields: Vec<Field>, headers: &mut HeaderMap) {
-    let is_given = fields
-        .iter()
-        .any(|field| field.meeting == Meeting::Given && headers.contains_key(field.name));
-    for field in fields {
-        let lines = headers.get_all(field.name).iter();
-        if !field.joins(lines.map(HeaderValue::as_bytes)) {
-            continue;
-        }
-        // Names of limits, digits and what stands in this crate.
-        let Ok(value) = HeaderValue::try_from(field.value) else {
-            continue;
+impl Header for HeaderMap {
+    fn has(&self, name: Name) -> bool {
+        self.contains_key(header_name(name))
+    }
+
+    fn add(&mut self, name: Name, value: &[u8], beside: impl Fn(&[u8]) -> bool) {
+        let Ok(value) = HeaderValue::from_bytes(value) else {
+            return;
         };
-        let name = HeaderName::from_static(field.name);
-        match field.meeting {
-            Meeting::Given if is_given => {}
-            Meeting::Replaced => _ = headers.insert(name, value),
-            Meeting::Listed | Meeting::Added | Meeting::Given => _ = headers.append(name, value),
+        match self.entry(header_name(name)) {
+            Entry::Vacant(none) => _ = none.insert(value),
+            Entry::Occupied(mut lines) => {
+                if lines.iter().all(|line| beside(line.as_bytes())) {
+                    lines.append(value);
+                }
+            }
         }
+    }
+
+    fn put(&mut self, name: Name, value: &[u8]) {
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            self.insert(header_name(name), value);
+        }
+    }
+}
+
+fn header_name(name: Name) -> HeaderName {
+    const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+    const FIGURES: HeaderName = HeaderName::from_static("ratelimit");
+    const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+    const REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+    const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+    match name {
+        Name::RateLimitPolicy => POLICY,
+        Name::RateLimit => FIGURES,
+        Name::RetryAfter => RETRY_AFTER,
+        Name::LegacyLimit => LIMIT,
+        Name::LegacyRemaining => REMAINING,
+        Name::LegacyReset => RESET,
+        Name::Expose => ACCESS_CONTROL_EXPOSE_HEADERS,
     }
 }

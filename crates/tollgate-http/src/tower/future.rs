@@ -13,7 +13,7 @@ use tokio::time::Sleep;
 use tollgate_policy::Verdict;
 use tower_service::Service;
 
-use super::answer::{Form, add, refused};
+use super::answer::{Form, refused};
 use super::body::ResponseBody;
 use crate::limits::{Held, Later, Limits, Ruling};
 
@@ -63,6 +63,21 @@ struct Call<S, B> {
     request: Request<B>,
 }
 
+impl<S: Clone, B> Call<S, B> {
+    fn later(service: &mut S, request: Request<B>) -> Option<Self> {
+        drop(put_aside(service));
+        let service = service.clone();
+        Some(Self { service, request })
+    }
+}
+
+/// Puts one that was not made ready in a service's place: one that was, and is not called, keeps
+/// what it was given for that, such as a permit, from all others.
+fn put_aside<S: Clone>(service: &mut S) -> S {
+    let other = service.clone();
+    std::mem::replace(service, other)
+}
+
 impl<S, B> ResponseFuture<S, B>
 where
     S: Service<Request<B>> + Clone,
@@ -73,28 +88,27 @@ where
         let form = Form::of(&head);
         let ruling = limits.rule(&head);
         let request = Request::from_parts(head, body);
-        let later = |request| {
-            let service = service.clone();
-            Some(Call { service, request })
-        };
         let state = match ruling {
             Ruling::Skipped => State::Answering {
                 answering: service.call(request),
                 verdict: None,
             },
-            Ruling::Decided(verdict, _) if !verdict.is_allowed() => State::Refused { verdict },
+            Ruling::Decided(verdict, _) if !verdict.is_allowed() => {
+                drop(put_aside(service));
+                State::Refused { verdict }
+            }
             Ruling::Decided(verdict, _) if verdict.delay().is_zero() => State::Answering {
                 answering: service.call(request),
                 verdict: Some(verdict),
             },
             Ruling::Decided(verdict, held) => State::Decided {
                 ruled: Some((verdict, held)),
-                call: later(request),
+                call: Call::later(service, request),
             },
             Ruling::Asking(asking, held) => State::Asking {
                 asking,
                 held,
-                call: later(request),
+                call: Call::later(service, request),
             },
         };
         let limits = limits.clone();
@@ -162,13 +176,13 @@ where
                         return Poll::Ready(Ok(response.map(ResponseBody::of_service)));
                     };
                     // What became of a call of gRPC is not told by its status.
-                    let told = match this.form {
+                    let settled = match this.form {
                         Form::Grpc => Ok(verdict),
                         Form::Http | Form::Head => {
                             limits.answered(verdict, response.status().as_u16())
                         }
                     };
-                    match told {
+                    match settled {
                         Ok(verdict) => {
                             return Poll::Ready(Ok(answered(limits, &verdict, response)));
                         }
@@ -218,7 +232,7 @@ fn answered<R>(
     response: Response<R>,
 ) -> Response<ResponseBody<R>> {
     let mut response = response.map(ResponseBody::of_service);
-    add(limits.fields(verdict), response.headers_mut());
+    limits.write(verdict, response.headers_mut());
     response
 }
 

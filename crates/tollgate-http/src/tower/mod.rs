@@ -4,6 +4,7 @@ mod answer;
 mod body;
 mod future;
 
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -12,10 +13,11 @@ use http::{Request, Response};
 use http_body::Body;
 use tollgate::Quota;
 use tollgate_policy::proxies::Proxies;
-use tollgate_policy::{Key, Limit, Policy, Rule};
+use tollgate_policy::{Key, Limit, Policy};
 use tower_layer::Layer;
 use tower_service::Service;
 
+use crate::fields::Headers;
 use crate::limits::{Limits, LimitsError};
 
 pub use body::ResponseBody;
@@ -24,7 +26,12 @@ pub use future::ResponseFuture;
 /// Limits around services: each request is admitted, held back, or answered in its service's place.
 ///
 /// Services around which one layer and its clones are put share its buckets: put it around a whole
-/// router for one limit, and a layer of its own around each route for one each.
+/// router for one limit, and a layer of its own around each route for one each. Put around both, it
+/// charges twice. A CORS layer belongs outside of it (`.layer(limit).layer(cors)` in axum), or
+/// browsers may not read refusals, and preflights are charged.
+///
+/// In tests, a [`Limits`] on a `ManualClock` moves time by hand, and a `ConnectInfo` or
+/// [`Peer`](tollgate_policy::proxies::Peer) among a request's extensions is its address.
 ///
 /// ```
 /// use axum::{Router, routing::get};
@@ -47,21 +54,47 @@ pub struct RateLimitLayer {
 
 impl RateLimitLayer {
     /// One limit, called `default`, for each client's address, and for so many clients at a time.
-    /// For more than that, take [`Limits`].
+    /// For more than that there is [`of`](Self::of), and [`Limits`].
+    ///
+    /// The address is that of the connection, which servers tell in their own ways: in axum, with
+    /// this crate's feature `axum` and `into_make_service_with_connect_info::<SocketAddr>()`; see
+    /// the [crate's page](crate#whose-bucket). **Where nobody tells it, all share one bucket**, and
+    /// a warning says so, once.
     ///
     /// # Errors
     ///
     /// A number that no limiter can do with.
     pub fn new(quota: Quota, max_clients: usize) -> Result<Self, LimitsError> {
-        let limit = match Limit::new("default", Rule::TokenBucket(quota)) {
-            Ok(limit) => limit.with_max_clients(max_clients),
-            Err(error) => return Err(LimitsError::Limit(error)),
-        };
+        let limit = Limit::new("default", quota).map_err(LimitsError::Limit)?;
+        Self::of(limit.with_max_clients(max_clients))
+    }
+
+    /// That limit: with a name of its own, which clients are told, with what becomes of requests
+    /// without a key, only counting, and so on.
+    ///
+    /// # Errors
+    ///
+    /// A number that no limiter can do with, or a key that goes by a descriptor: see
+    /// [`key_by`](Self::key_by).
+    ///
+    /// ```
+    /// use tollgate_http::{Key, Limit, MissingKey, Rate, RateLimitLayer};
+    ///
+    /// let limit = Limit::new("per-key", Rate::per_second(5).burst(10))?
+    ///     .with_key(Key::header("x-api-key"))
+    ///     .with_missing_key(MissingKey::Refuse)
+    ///     .with_max_clients(100_000);
+    /// let layer = RateLimitLayer::of(limit)?;
+    /// assert!(Limit::new("per key", Rate::per_second(5).burst(10)).is_err());
+    /// # let _ = layer;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(limit: Limit) -> Result<Self, LimitsError> {
         let policy = Policy::new(vec![limit]).map_err(LimitsError::Policy)?;
         Ok(Self::from(Limits::builder(policy).build()?))
     }
 
-    /// The limits.
+    /// The limits of this layer and its clones: [`key`](Self::key) and the like make another layer.
     #[must_use]
     pub fn limits(&self) -> &Limits<Parts> {
         &self.limits
@@ -99,9 +132,7 @@ impl RateLimitLayer {
         let limits = self.limits.with_one_key(&Key::descriptor(NAME));
         let limits = limits.with(|settings| {
             settings.descriptors.retain(|(own, _)| own != NAME);
-            settings
-                .descriptors
-                .push((NAME.to_owned(), std::sync::Arc::new(says)));
+            settings.descriptors.push((NAME.to_owned(), Arc::new(says)));
         });
         Self::from(limits)
     }
@@ -110,9 +141,15 @@ impl RateLimitLayer {
     #[must_use]
     pub fn cost(self, says: impl Fn(&Parts) -> u64 + Send + Sync + 'static) -> Self {
         let limits = self.limits.with(|settings| {
-            settings.costs = vec![(None, std::sync::Arc::new(says))];
+            settings.costs.push((None, Arc::new(says)));
         });
         Self::from(limits)
+    }
+
+    /// What the header of an answer is to say.
+    #[must_use]
+    pub fn headers(self, headers: Headers) -> Self {
+        Self::from(self.limits.with(|settings| settings.headers = headers))
     }
 
     /// Believes those proxies about clients' addresses; nobody, unless told.

@@ -16,7 +16,7 @@ type Build = Builder<ServiceRequest>;
 
 fn limits(limit: Limit, set: impl FnOnce(Build) -> Build) -> Limits<ServiceRequest> {
     let policy = Policy::new(vec![limit]).unwrap();
-    let builder = Limits::builder(policy).clock(ManualClock::default());
+    let builder = tollgate_http::actix::limits(policy).clock(ManualClock::default());
     set(builder).build().unwrap()
 }
 
@@ -37,6 +37,16 @@ macro_rules! app {
             Err(actix_web::error::ErrorUnauthorized("no"))
         }
         let app = App::new()
+            .wrap_fn(|request, service| {
+                let closed = request.path() == "/closed";
+                let answer = service.call(request);
+                async move {
+                    if closed {
+                        return Err(actix_web::error::ErrorUnauthorized("closed"));
+                    }
+                    answer.await
+                }
+            })
             .wrap(RateLimit::from($limits.clone()))
             .route("/error", web::get().to(fails))
             .default_service(web::to(echo));
@@ -91,8 +101,8 @@ fn answers_are_those_of_tower() {
     });
 }
 
-/// Keys, costs, what is skipped and what is given back: also for an error, which becomes an answer
-/// further out.
+/// Keys, costs, what is skipped and what is given back: also for a handler's error, which is an
+/// answer by then, and for that of a middleware within, which becomes one further out.
 #[test]
 fn keys_costs_skips_and_refunds() {
     let keyed = limit("a", bucket(Rate::per_hour(1), 3))
@@ -124,7 +134,11 @@ fn keys_costs_skips_and_refunds() {
         for _ in 0..5 {
             // Its status is that of the error: what it took is given back.
             assert_eq!(status("/error", "k").await.unwrap(), 401);
+            let error = status("/closed", "k").await.unwrap_err();
+            assert_eq!(error.as_response_error().status_code(), 401);
         }
+        let fields = taken(ask("/error", "k").await.unwrap()).await;
+        assert_eq!(fields.figures().unwrap().number("r"), Some(3));
         let told = [
             status("/dear?user=a", "k").await.unwrap(),
             status("/dear?user=a", "k").await.unwrap(),

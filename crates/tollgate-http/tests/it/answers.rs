@@ -119,7 +119,7 @@ fn a_missing_key_may_be_refused() {
 #[test]
 fn a_refusal_is_not_a_success() {
     let policy = || Policy::new(vec![limit("a", bucket(Rate::per_hour(1), 5))]).unwrap();
-    let built = tollgate_http::Limits::<http::request::Parts>::builder(policy())
+    let built = tollgate_http::Limits::builder(policy())
         .client_limit_status(StatusCode::OK)
         .build();
     let error = LimitsError::Status {

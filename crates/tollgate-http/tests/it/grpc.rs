@@ -8,9 +8,12 @@ use tonic_types::StatusExt;
 
 use crate::harness::{Answer, App, bucket, get, limit, ms, seconds};
 
+/// A call, as gRPC makes it.
 fn call(headers: &[(&str, &str)]) -> Request<()> {
     let kind = [("content-type", "application/grpc+proto")];
-    get("192.0.2.1", "/a.B/C", &[&kind[..], headers].concat())
+    let mut request = get("192.0.2.1", "/a.B/C", &[&kind[..], headers].concat());
+    *request.method_mut() = http::Method::POST;
+    request
 }
 
 /// The status in the header of an answer that has nothing else.
@@ -55,11 +58,28 @@ fn a_refusal_to_the_millisecond() {
         ),
         (Some(2), Some(2))
     );
-    // Of gRPC-Web a proxy makes gRPC; what reaches the layer as that is plain HTTP to it.
-    let mut web = call(&[]);
-    web.headers_mut()
-        .insert("content-type", "application/grpc-web".parse().unwrap());
-    assert_eq!(app.ask(web).status, 429);
+    assert_eq!(refused.one("cache-control"), Some("no-store"));
+    // What is no call, or says so in another way, is answered as anything else is: with 200, a
+    // cache would keep the refusal of one for all.
+    for kind in [
+        "application/grpc-web",
+        "application/grpcfoo",
+        "application/json",
+    ] {
+        let mut other = call(&[]);
+        other
+            .headers_mut()
+            .insert("content-type", kind.parse().unwrap());
+        assert_eq!(app.ask(other).status, 429, "{kind}");
+    }
+    let mut get = call(&[]);
+    *get.method_mut() = http::Method::GET;
+    assert_eq!(app.ask(get).status, 429);
+    let mut plain = call(&[]);
+    plain
+        .headers_mut()
+        .insert("content-type", "application/grpc".parse().unwrap());
+    assert_eq!(app.ask(plain).one("grpc-status"), Some("8"));
 }
 
 /// A call that never fits is not to be repeated; one for which no wait can be told says nothing.

@@ -136,3 +136,23 @@ fn who_is_held_back_holds_nobody_up() {
         assert!(start.elapsed() >= ms(500));
     });
 }
+
+/// A service that was made ready for a request that is refused, or held back, is given up with what
+/// it was given for that.
+#[test]
+fn a_refusal_keeps_no_permit() {
+    use tower::Service;
+    let app = App::new([limit("a", crate::harness::bucket(Rate::per_hour(1), 1))]);
+    run(async {
+        let one_at_a_time = ConcurrencyLimit::new(tower::service_fn(echo), 1);
+        let mut one = app.layer.layer(one_at_a_time);
+        let mut other = one.clone();
+        let ask = async |service: &mut tollgate_http::RateLimit<_>, peer| {
+            let response = ServiceExt::<Request<()>>::ready(service).await.unwrap();
+            response.call(from(peer)).await.unwrap().status().as_u16()
+        };
+        assert_eq!(ask(&mut one, "192.0.2.1").await, 200);
+        assert_eq!(ask(&mut one, "192.0.2.1").await, 429);
+        assert_eq!(ask(&mut other, "192.0.2.2").await, 200);
+    });
+}

@@ -9,7 +9,7 @@ use tollgate::{ManualClock, Rate};
 use tollgate_http::proxies::{AddressHeader, Peer, Proxies};
 use tollgate_http::{Key, Limits, LimitsError, MissingKey, Policy, RateLimitLayer};
 
-use crate::harness::{App, bucket, echo, from, get, limit, run};
+use crate::harness::{App, bucket, from, get, limit, run};
 
 /// A limit of one request an hour.
 fn once() -> tollgate_http::Limit {
@@ -120,18 +120,22 @@ fn by_what_the_service_says() {
         [200, 200, 429]
     );
     // One that nobody tells is found where the limits are built.
-    let forgotten = Limits::<Parts>::builder(policy.clone())
-        .build()
-        .unwrap_err();
+    let forgotten = Limits::builder(policy.clone()).build().unwrap_err();
+    let error = LimitsError::Descriptor {
+        name: "user".to_owned(),
+        told: vec![],
+    };
+    assert_eq!(forgotten, error);
+    let misspelt = Limits::builder(policy.clone())
+        .descriptor("usr", user)
+        .build();
     assert_eq!(
-        forgotten,
-        LimitsError::Descriptor {
-            name: "user".to_owned()
-        }
+        misspelt.unwrap_err().to_string(),
+        "the policy goes by descriptor \"user\", and nothing tells it; told are usr"
     );
     let other = App::new([once()]);
     assert_eq!(other.layer.limits().reload(policy).unwrap_err(), forgotten);
-    let built = Limits::<Parts>::builder(Policy::new(vec![once()]).unwrap())
+    let built = Limits::builder(Policy::new(vec![once()]).unwrap())
         .cost_of("twice", |_| 2)
         .build();
     assert_eq!(
@@ -173,7 +177,14 @@ fn without_an_address() {
         (MissingKey::Pass, [200, 200]),
     ] {
         let app = App::with(policy(missing), |builder| builder);
-        assert_eq!(statuses(&app, [nobody(), nobody()]), told, "{missing:?}");
+        let lines = logged(|| {
+            assert_eq!(statuses(&app, [nobody(), nobody()]), told, "{missing:?}");
+        });
+        assert_eq!(lines.len(), 1);
+        assert!(
+            lines[0].contains("nobody says from which address requests come"),
+            "{lines:?}"
+        );
     }
     let app = App::with(policy(MissingKey::Refuse), |builder| {
         builder.peer(|head| {
@@ -241,8 +252,9 @@ fn in_axum() {
 struct Log(Arc<Mutex<String>>);
 
 impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
+    /// What this crate says; the library has events of its own, behind a feature.
+    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
+        metadata.target().starts_with("tollgate_http")
     }
     fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
         tracing::span::Id::from_u64(1)
@@ -296,16 +308,16 @@ fn a_missing_key_is_logged_once() {
     let quiet = logged(|| assert_eq!(ask("x-api-key").status, 200));
     assert_eq!(quiet, Vec::<String>::new());
     let lines = logged(|| (0..5).for_each(|_| assert_eq!(ask("x-other").status, 400)));
-    let says = |name: &str, missing: &str| {
+    let says = |name: &str, becomes: &str| {
         format!(
-            "WARN message=a request lacks a part of the limit's key; this is not said again \
-             limit=\"{name}\" key=[\"header:x-api-key\"] missing_key={missing}"
+            "WARN message=a request lacks a part of the limit's key (not said again) \
+             limit=\"{name}\" key=[\"header:x-api-key\"] becomes=\"{becomes}\""
         )
     };
     let wanted = [
-        says("shared", "Share"),
-        says("passed", "Pass"),
-        says("refused", "Refuse"),
+        says("shared", "all such requests share one bucket"),
+        says("passed", "such requests are not limited"),
+        says("refused", "such requests are refused"),
     ];
     assert_eq!(lines, wanted);
     app.layer.limits().reload(policy().unwrap()).unwrap();
@@ -320,14 +332,23 @@ fn a_limit_in_five_lines() {
         Ok(limit.key(Key::header("x-api-key")))
     }
     let layer = limited().unwrap();
-    let clock = ManualClock::default();
-    let app = App { layer, clock };
-    let passed = (0..12).filter(|_| {
-        let request = get("192.0.2.1", "/", &[("x-api-key", "k")]);
-        app.ask(request).status == 200
-    });
-    assert_eq!(passed.count(), 10);
+    let limit = layer.limits().policy().limits()[0].clone();
+    assert_eq!(limit.rule(), bucket(Rate::per_second(5), 10));
+    assert_eq!(
+        (limit.max_clients(), limit.key().to_string().as_str()),
+        (100_000, "[\"header:x-api-key\"]")
+    );
     let none = RateLimitLayer::new(Rate::per_second(5).burst(10), 0).unwrap_err();
     assert_eq!(none.to_string(), "max_clients is 0; the least is 1 client");
-    let _ = echo;
+}
+
+/// Keys of a layer that is made of a limit for everybody have room for all.
+#[test]
+fn a_key_set_afterwards_has_room() {
+    let everybody = once().with_key(Key::everybody());
+    let layer = RateLimitLayer::of(everybody).unwrap().key(Key::ip());
+    let clock = ManualClock::default();
+    let app = App { layer, clock };
+    let told = statuses(&app, ["192.0.2.1", "192.0.2.2", "192.0.2.1"].map(from));
+    assert_eq!(told, [200, 200, 429]);
 }

@@ -1,7 +1,6 @@
 //! Which limits hold for a request, and what they take.
 
 use http::Request;
-use http::request::Parts;
 use tollgate::{ManualClock, Rate};
 use tollgate_http::plan::{Plan, PlanBy, Plans};
 use tollgate_http::statuses::Statuses;
@@ -54,7 +53,7 @@ fn plans_over_http() {
     let limit = limit("per-key", hourly(1)).with_key(Key::header("x-api-key"));
     let policy = Policy::new(vec![limit.with_plans(plans).unwrap()]).unwrap();
     let app = App::with(policy, |builder| {
-        builder.descriptor("plan", |head: &Parts| {
+        builder.descriptor("plan", |head| {
             let key = head.headers.get("x-api-key")?.to_str().ok()?;
             key.split_once('-').map(|(plan, _)| plan.to_owned())
         })
@@ -344,4 +343,153 @@ fn b13_impossible_numbers() {
     assert_eq!(passed(&app, || from("192.0.2.1")), 1);
     let limits: &Limits = app.layer.limits();
     assert!(format!("{limits:?}").starts_with("Limits"));
+}
+
+/// What is given back for a slow answer is worth what it was less what a full bucket would have
+/// spilled: who lets good log-ins wait, and ends each before one more that fails, gets no more
+/// tries at once than the burst.
+#[test]
+fn slow_answers_save_up_no_tries() {
+    let rule = bucket(Rate::new(1, seconds(10)), 1);
+    let limit = limit("log-in", rule).with_refund_status(Statuses::of(["2xx"]).unwrap());
+    let app = App::new([limit]);
+    run(async {
+        let (end, _) = tokio::sync::broadcast::channel::<()>(1);
+        let ending = end.clone();
+        let slow = tower::service_fn(move |request: Request<()>| {
+            let mut ended = ending.subscribe();
+            async move {
+                if request.uri().path() == "/slow" {
+                    _ = ended.recv().await;
+                }
+                echo(request).await
+            }
+        });
+        let service = app.layer.layer(slow);
+        let ask = |path, status| {
+            let request = get("192.0.2.1", path, &[("x-status", status)]);
+            tower::ServiceExt::oneshot(service.clone(), request)
+        };
+        let mut slow = Vec::new();
+        for _ in 0..20 {
+            slow.push(tokio::spawn(ask("/slow", "200")));
+            tokio::task::yield_now().await;
+            app.clock.advance(seconds(10));
+        }
+        _ = end.send(());
+        let mut failed = 0;
+        for one in slow {
+            assert_eq!(one.await.unwrap().unwrap().status(), 200);
+            let status = ask("/", "401").await.unwrap().status();
+            failed += u32::from(status == 401);
+        }
+        assert_eq!(failed, 1);
+    });
+}
+
+/// After what was given back, a reset that is told by the calendar is that of then.
+#[test]
+fn a_reset_after_a_refund_is_not_past() {
+    let rule = bucket(Rate::new(1, seconds(10)), 2);
+    let limit = limit("a", rule).with_refund_status(Statuses::of(["2xx"]).unwrap());
+    let headers = tollgate_http::Headers::new().legacy(tollgate_http::Reset::Epoch);
+    let policy = Policy::new(vec![limit]).unwrap();
+    let app = App::with(policy, |builder| builder.headers(headers));
+    app.at(seconds(1_000));
+    assert_eq!(
+        app.ask(get("192.0.2.1", "/", &[("x-status", "500")]))
+            .status,
+        500
+    );
+    let clock = app.clock.clone();
+    let slow = tower::service_fn(move |request| {
+        clock.advance(seconds(8));
+        echo(request)
+    });
+    let service = app.layer.layer(slow);
+    let answer = run(async {
+        answer(
+            tower::ServiceExt::oneshot(service, from("192.0.2.1"))
+                .await
+                .unwrap(),
+        )
+        .await
+    });
+    // By 1008 eight tenths were earned, and the two that are left of the token make it one.
+    assert_eq!(answer.figures().unwrap().number("r"), Some(1));
+    assert_eq!(answer.one("x-ratelimit-reset"), Some("1018"));
+}
+
+/// The last of several settings holds, and what is said of one limit before what is said of all.
+#[test]
+fn the_last_setting_holds() {
+    let policy = Policy::new(vec![limit("a", hourly(99)), limit("b", hourly(99))]).unwrap();
+    let app = App::with(policy, |builder| {
+        builder
+            .cost_of("a", |_| 1)
+            .cost(|_| 2)
+            .cost_of("a", |_| 3)
+            .cost(|_| 4)
+    });
+    _ = app.get();
+    let left: Vec<_> = app.layer.limits().statistics();
+    assert_eq!(left.len(), 2);
+    let figures = app.get().figures().unwrap();
+    assert_eq!(
+        (figures.name.as_str(), figures.number("tollgate-cost")),
+        ("b", Some(4))
+    );
+    let layer = RateLimitLayer::of(limit("a", hourly(99)))
+        .unwrap()
+        .cost(|_| 1)
+        .cost(|_| 7);
+    let app = App {
+        layer,
+        clock: ManualClock::default(),
+    };
+    assert_eq!(
+        app.get().figures().unwrap().number("tollgate-cost"),
+        Some(7)
+    );
+}
+
+/// Every limit that has too little left is named.
+#[test]
+fn all_violated_policies_are_named() {
+    let app = App::new([
+        limit("a", hourly(1)),
+        limit("b", hourly(2)),
+        limit("c", hourly(1)),
+    ]);
+    assert_eq!(app.get().status, 200);
+    let refused = app.get();
+    assert_eq!(
+        refused.json()["violated-policies"],
+        serde_json::json!(["a", "c"])
+    );
+    let dear = limit("a", hourly(5)).with_cost(Cost::Fixed(3));
+    let app = App::new([dear]);
+    assert_eq!(app.get().status, 200);
+    assert_eq!(
+        app.get().json()["detail"],
+        "limit a has too little left for a cost of 3; retry after 3600 s"
+    );
+}
+
+/// Where a request's cost is told by nothing else, `X-RateLimit-Remaining` counts tokens, as its
+/// limit does.
+#[test]
+fn legacy_fields_count_tokens() {
+    let headers = tollgate_http::Headers::new().legacy(tollgate_http::Reset::Delta);
+    let dear = limit("a", hourly(10)).with_cost(Cost::Fixed(4));
+    let policy = Policy::new(vec![dear]).unwrap();
+    let app = App::with(policy, |builder| builder.headers(headers));
+    let answer = app.get();
+    let legacy = ["limit", "remaining", "reset"].map(|name| {
+        answer
+            .one(&format!("x-ratelimit-{name}"))
+            .unwrap()
+            .to_owned()
+    });
+    assert_eq!(legacy, ["10", "6", "14400"]);
 }

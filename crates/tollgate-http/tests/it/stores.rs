@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::time::Instant;
 use tollgate::{
-    AnyLimit, Decision, KeyedLimiter, ManualClock, Rate, Store, StoreAnswer, StoreAsk, StoreError,
+    AnyLimit, KeyedLimiter, ManualClock, Rate, Store, StoreAnswer, StoreAsk, StoreError,
     StoreFuture, Timestamp, acquire_all,
 };
 use tollgate_http::plan::{Plan, PlanBy, Plans};
@@ -92,14 +92,21 @@ impl Store for Fake {
         })
     }
 
-    fn cancel<'a>(&'a self, ask: &'a StoreAsk<'a>, _: Timestamp) -> StoreFuture<'a, Decision> {
+    fn cancel<'a>(
+        &'a self,
+        ask: &'a StoreAsk<'a>,
+        taken_at: Timestamp,
+    ) -> StoreFuture<'a, StoreAnswer> {
         Box::pin(async move {
             if *self.mood.lock().unwrap() == Mood::Keeps {
                 std::future::pending::<()>().await;
             }
+            assert!(taken_at <= tollgate::Clock::now(&self.clock));
             let limiter = self.limiter(ask);
             limiter.refund(ask.client, ask.cost);
-            Ok(limiter.peek(ask.client))
+            let mut look = [limiter.ask(ask.client, 0)];
+            let _ = acquire_all(&mut look);
+            Ok(StoreAnswer::from(&look[0]))
         })
     }
 }
@@ -275,7 +282,10 @@ fn failures_are_the_asked_limits_matter() {
 #[test]
 fn failures_are_logged_when_they_begin_and_end() {
     let store = Fake::new();
-    let app = app(&store, [hourly("a", 1_000)]);
+    let requests = tollgate_http::Requests::all()
+        .paths(["/".parse().unwrap()])
+        .unwrap();
+    let app = app(&store, [hourly("a", 1_000).for_requests(requests)]);
     let ask = |mood| {
         store.is(mood);
         logged(|| (0..3).for_each(|_| _ = app.get()))
@@ -286,6 +296,9 @@ fn failures_are_logged_when_they_begin_and_end() {
         ["WARN message=the limits' store fails; requests pass"]
     );
     assert_eq!(ask(Mood::Hangs), Vec::<String>::new());
+    // What the store is not asked about says nothing about it.
+    let other = logged(|| _ = app.ask(get("192.0.2.1", "/other", &[])));
+    assert_eq!(other, Vec::<String>::new());
     assert_eq!(
         ask(Mood::Works),
         ["INFO message=the limits' store answers again"]
@@ -334,4 +347,69 @@ fn delays_and_reloads() {
     );
     store.clock.advance(seconds(10));
     assert_eq!((app.get().status, app.get().status), (200, 429));
+}
+
+/// A limit that was not asked, since the client's plan is held to nothing, has no say in what
+/// becomes of its requests; and of several refusals the one that lasts longest is told, as in this
+/// process.
+#[test]
+fn who_was_not_asked_denies_nothing() {
+    let plans = Plans::new(
+        PlanBy::Descriptor("plan".into()),
+        vec![Plan::unlimited("free")],
+    );
+    let strict = hourly("strict", 1).with_on_error(OnError::Deny);
+    let limits = [
+        strict.with_plans(plans.unwrap()).unwrap(),
+        hourly("lenient", 1),
+    ];
+    let store = Fake::new();
+    store.is(Mood::Fails);
+    let shared = store.clone();
+    let app = App::with(Policy::new(limits.to_vec()).unwrap(), |builder| {
+        builder.store(shared).descriptor("plan", |_| Some("free"))
+    });
+    assert_eq!(app.get().status, 200);
+    let costly = hourly("costly", 5).with_cost(tollgate_http::Cost::Fixed(9));
+    let app = self::app(&store, [hourly("a", 1), costly]);
+    store.is(Mood::Works);
+    let refused = app.get();
+    assert_eq!((refused.status, refused.retry_after()), (429, None));
+    assert_eq!(
+        refused.json()["violated-policies"],
+        serde_json::json!(["costly"])
+    );
+}
+
+/// A store that hangs is asked about each limit that only counts until the time is over, and not
+/// after it, whatever the deadline is made of.
+#[test]
+fn a_deadline_is_over_once() {
+    use tollgate_policy::SharedGate;
+    let shadows = ["a", "b", "c"].map(|name| hourly(name, 9).with_shadow(true));
+    let policy = Policy::new(shadows.to_vec()).unwrap();
+    let store = Fake::new();
+    store.is(Mood::Hangs);
+    let gate = SharedGate::new(policy, store.clone());
+    run(async {
+        let (head, ()) = from("192.0.2.1").into_parts();
+        struct Asked(http::request::Parts);
+        impl tollgate_policy::Request for Asked {
+            fn method(&self) -> &[u8] {
+                b"GET"
+            }
+            fn target(&self) -> &[u8] {
+                self.0.uri.path().as_bytes()
+            }
+            fn peer(&self) -> tollgate_http::proxies::Peer {
+                self.0.extensions.get().copied().unwrap()
+            }
+            fn header(&self, _: &str, _: &mut dyn FnMut(&[u8])) {}
+        }
+        let policy = gate.policy();
+        let calls = policy.calls(&Asked(head));
+        let verdict = gate.decide(policy, &calls, seconds(1), async {}).await;
+        assert!(verdict.is_allowed());
+    });
+    assert_eq!(store.asked.lock().unwrap().len(), 3);
 }

@@ -1,12 +1,14 @@
 //! A policy and the limiters that keep its buckets in this process.
 
 mod reload;
+mod table;
 
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tollgate::{
     AnyLimit, Ask, BuildError, Clock, ClockWentBackwards, KeyedLimiter, Statistics, StoreAnswer,
     Timestamp, acquire_all,
@@ -18,6 +20,8 @@ use crate::policy::{Call, Policy};
 use crate::proxies::Proxies;
 use crate::request::Request;
 use crate::verdict::{Taken, Verdict};
+
+use table::Table;
 
 pub use reload::{ReloadError, Reloaded};
 
@@ -50,13 +54,11 @@ pub struct Gate<C: Clock> {
     clock: C,
 }
 
-type Keyed<C> = Arc<KeyedLimiter<AnyLimit, C>>;
-
 /// The policy that holds, whole.
 struct Rules<C: Clock> {
     policy: Arc<Policy>,
     /// By place, those of the policy's limits.
-    limiters: Vec<Keyed<C>>,
+    tables: Vec<Table<C>>,
 }
 
 impl<C: Clock + Clone + 'static> Gate<C> {
@@ -66,22 +68,16 @@ impl<C: Clock + Clone + 'static> Gate<C> {
     ///
     /// An idle time of 0, or no client.
     pub fn new(policy: Policy, clock: C) -> Result<Self, BuildError> {
-        let limits = policy.limits().iter();
-        let limiters = limits.map(|limit| limit.limiter(clock.clone()).map(Arc::new));
-        let limiters = limiters.collect::<Result<_, _>>()?;
-        let policy = Arc::new(policy);
-        Ok(Self::of(Rules { policy, limiters }, clock))
+        Ok(Self::of(Rules::new(policy, &clock)?, clock))
     }
 
-    /// The same buckets for clients that are told apart by one key in all limits: to be called
-    /// before anything is admitted, since nobody's bucket is then whose it was.
+    /// The same limits, whose clients are told apart by one key; with buckets of its own.
     #[must_use]
     pub fn with_one_key(&self, key: &Key) -> Self {
         self.with(|policy| policy.with_one_key(key))
     }
 
-    /// The same buckets where those proxies are believed: to be called before anything is admitted,
-    /// too.
+    /// The same limits where those proxies are believed; with buckets of its own.
     #[must_use]
     pub fn with_proxies(&self, proxies: Proxies) -> Self {
         self.with(|policy| policy.with_proxies(proxies))
@@ -89,9 +85,26 @@ impl<C: Clock + Clone + 'static> Gate<C> {
 
     fn with(&self, change: impl FnOnce(Policy) -> Policy) -> Self {
         let rules = self.rules();
-        let policy = Arc::new(change((*rules.policy).clone()));
-        let limiters = rules.limiters.clone();
-        Self::of(Rules { policy, limiters }, self.clock.clone())
+        let policy = change((*rules.policy).clone());
+        let both = policy.limits().iter().zip(&rules.tables);
+        let tables = both.map(|(limit, table)| {
+            let made = Table::new(limit, self.clock.clone());
+            // Numbers of which a limiter was made make another.
+            made.unwrap_or_else(|_| table.clone())
+        });
+        let tables = tables.collect();
+        let policy = Arc::new(policy);
+        Self::of(Rules { policy, tables }, self.clock.clone())
+    }
+}
+
+impl<C: Clock + Clone + 'static> Rules<C> {
+    fn new(policy: Policy, clock: &C) -> Result<Self, BuildError> {
+        let limits = policy.limits().iter();
+        let tables = limits.map(|limit| Table::new(limit, clock.clone()));
+        let tables = tables.collect::<Result<_, _>>()?;
+        let policy = Arc::new(policy);
+        Ok(Self { policy, tables })
     }
 }
 
@@ -122,16 +135,20 @@ impl<C: Clock + 'static> Gate<C> {
     /// The limiter of the limit at that place.
     #[must_use]
     pub fn limiter(&self, limit: usize) -> Option<Arc<KeyedLimiter<AnyLimit, C>>> {
-        self.rules().limiters.get(limit).cloned()
+        let rules = self.rules();
+        let table = rules.tables.get(limit);
+        table.map(|table| table.limiter.clone())
     }
 
     /// How often each limit gave each answer, by name.
     #[must_use]
     pub fn statistics(&self) -> Vec<(String, Statistics)> {
         let rules = self.rules();
-        let limits = rules.policy.limits().iter().zip(&rules.limiters);
-        let figures =
-            limits.map(|(limit, limiter)| (limit.name().to_owned(), limiter.statistics()));
+        let limits = rules.policy.limits().iter().zip(&rules.tables);
+        let figures = limits.map(|(limit, table)| {
+            let figures = table.limiter.statistics();
+            (limit.name().to_owned(), figures)
+        });
         figures.collect()
     }
 
@@ -150,18 +167,24 @@ impl<C: Clock + 'static> Gate<C> {
     ///
     /// If a clock not known to be monotonic went back.
     pub fn admit<R: Request + ?Sized>(&self, request: &R) -> Verdict {
-        self.admit_within(request, Duration::MAX)
+        self.admit_within(request, |_| Duration::MAX)
     }
 
-    /// The same where nothing is held back for longer than `max_delay`, whatever the limits say:
-    /// what would be is refused, with the wait after which it would not.
+    /// The same where nothing is held back for longer than `max_delay` says of the policy that
+    /// holds, whatever its limits say: what would be is refused, with the wait after which it would
+    /// not.
     ///
     /// # Panics
     ///
     /// If a clock not known to be monotonic went back.
-    pub fn admit_within<R: Request + ?Sized>(&self, request: &R, max_delay: Duration) -> Verdict {
+    pub fn admit_within<R: Request + ?Sized>(
+        &self,
+        request: &R,
+        max_delay: impl FnOnce(&Policy) -> Duration,
+    ) -> Verdict {
         let rules = self.rules();
-        let calls = rules.policy.calls(request);
+        let calls = rules.policy.few_calls(request);
+        let max_delay = max_delay(&rules.policy);
         rules.decide(&calls, max_delay)
     }
 
@@ -208,64 +231,69 @@ impl<C: Clock + 'static> Rules<C> {
         if hearing.is_decided() {
             return Ok(hearing.verdict);
         }
-        let ask = |hearing: &Hearing<'_>, claim: &Claim<'_>| {
-            let limiter = self.limiters.get(claim.limit);
-            let (Some(limiter), Some(limit)) = (limiter, hearing.limit(claim)) else {
+        let ask = |claim: &Claim<'_>| {
+            let table = self.tables.get(claim.limit);
+            let (Some(table), Some(limit)) = (table, self.policy.limits().get(claim.limit)) else {
                 return Ok(None);
             };
-            let ask = ask(limiter, claim)?
-                .plan(limit.plans().in_library(claim.plan))
-                .within(limit.max_delay().min(max_delay));
-            Ok(Some(ask))
+            let max_delay = limit.max_delay().min(max_delay);
+            let ask = ask(&table.limiter, claim)?;
+            let ask = ask.plan(table.plan(claim.plan)).within(max_delay);
+            Ok(Some((ask, max_delay)))
         };
-        let mut asks = Vec::with_capacity(hearing.enforced.len());
-        let mut claims = Vec::with_capacity(hearing.enforced.len());
+        let mut asks = SmallVec::<[Ask<'_>; 1]>::new();
+        let mut asked = SmallVec::<[(Claim<'_>, Duration); 1]>::new();
         for claim in &hearing.enforced {
-            if let Some(ask) = ask(&hearing, claim)? {
+            if let Some((ask, max_delay)) = ask(claim)? {
                 asks.push(ask);
-                claims.push(*claim);
+                asked.push((*claim, max_delay));
             }
         }
         // Limits that count are asked at the same instant: made now, judged later.
-        let mut counting = Vec::with_capacity(hearing.counting.len());
+        let mut counting = Vec::new();
         for claim in &hearing.counting {
-            if let Some(ask) = ask(&hearing, claim)? {
-                counting.push((*claim, ask));
+            if let Some((ask, max_delay)) = ask(claim)? {
+                counting.push((*claim, max_delay, ask));
             }
         }
         let together = acquire_all(&mut asks);
-        let refused_by = together.refused_by();
-        hearing.verdict.refused_by = refused_by
-            .and_then(|at| claims.get(at))
-            .map(|claim| claim.place);
-        for (claim, ask) in claims.into_iter().zip(asks) {
-            self.take_down(&mut hearing.verdict, &claim, ask);
+        let refused_by = together.refused_by().and_then(|at| asked.get(at));
+        hearing.verdict.refused_by = refused_by.map(|(claim, _)| claim.place);
+        for ((claim, max_delay), ask) in asked.into_iter().zip(asks) {
+            self.take_down(&mut hearing.verdict, &claim, max_delay, ask);
         }
         if !hearing.is_decided() {
-            for (claim, ask) in counting {
+            for (claim, max_delay, ask) in counting {
                 let mut alone = [ask];
                 let _ = acquire_all(&mut alone);
                 let [ask] = alone;
-                self.take_down(&mut hearing.verdict, &claim, ask);
+                self.take_down(&mut hearing.verdict, &claim, max_delay, ask);
             }
         }
         Ok(hearing.verdict)
     }
 
     /// What was answered to an ask, and what may be given back of it.
-    fn take_down(&self, verdict: &mut Verdict, claim: &Claim<'_>, ask: Ask<'_>) {
-        verdict.take_down(claim.place, StoreAnswer::from(&ask));
+    fn take_down(
+        &self,
+        verdict: &mut Verdict,
+        claim: &Claim<'_>,
+        max_delay: Duration,
+        ask: Ask<'_>,
+    ) {
+        verdict.take_down(claim.place, StoreAnswer::from(&ask), max_delay);
         let limit = self.policy.limits().get(claim.limit);
-        let limit = limit.filter(|limit| !limit.refund_status().is_empty());
-        if let (Some(limit), Some(from)) = (limit, self.limiters.get(claim.limit))
+        let gives_back = limit.is_some_and(|limit| !limit.refund_status().is_empty());
+        if gives_back
+            && let Some(table) = self.tables.get(claim.limit)
             && let Some(charge) = ask.into_charge()
         {
             verdict.taken.push(Taken {
                 place: claim.place,
                 client: claim.client.clone(),
-                plan: limit.plans().in_library(claim.plan),
+                plan: table.plan(claim.plan),
                 charge,
-                from: from.clone(),
+                from: table.limiter.clone(),
             });
         }
     }

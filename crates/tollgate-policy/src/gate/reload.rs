@@ -4,9 +4,10 @@ use std::fmt;
 use std::mem::discriminant;
 use std::sync::{Arc, PoisonError};
 
-use tollgate::{AnyLimit, ChangeError, Clock, KeyedLimiter, ManualClock, RestoreError, Tokens};
+use tollgate::{Clock, RestoreError};
 
-use super::{Gate, Keyed, Rules};
+use super::table::Table;
+use super::{Gate, Rules};
 use crate::key::Part;
 use crate::limit::Limit;
 use crate::policy::Policy;
@@ -28,9 +29,11 @@ impl<C: Clock + Clone + 'static> Gate<C> {
     ///
     /// A limit is the same if it has the name, key and algorithm of one before (and the policy the
     /// prefixes of addresses or the case of paths that the key has to do with): its clients keep
-    /// their tokens, as far as its burst goes ([`Tokens::Kept`]). Another `max_clients`, `idle` or
-    /// `when_full`, or other plans, need other tables: everybody is copied over, without anybody
-    /// being held up, and what such a limit takes in that moment is not counted.
+    /// their tokens, as far as its burst goes ([`Tokens::Kept`](tollgate::Tokens::Kept)). Another
+    /// `max_clients`, `idle` or `when_full`, and plans that are new, need another table: everybody
+    /// is copied over, but for the bucket that newcomers share, which starts afresh. Nobody is held
+    /// up for it; so what such a limit takes while it is copied, some 0.3 s for a million clients,
+    /// does not count afterwards.
     ///
     /// # Errors
     ///
@@ -62,39 +65,39 @@ impl<C: Clock + Clone + 'static> Gate<C> {
             .unwrap_or_else(PoisonError::into_inner);
         let before = self.rules();
         let mut reloaded = Reloaded::default();
-        let mut limiters = Vec::with_capacity(policy.limits().len());
-        let mut changes = Vec::new();
+        let mut tables = Vec::with_capacity(policy.limits().len());
         for limit in policy.limits() {
-            let same = before
-                .same(limit)
-                .filter(|_| names_alike(&before.policy, &policy, limit));
-            let made = match same {
-                Some((old, limiter)) if has_same_tables(old, limit) => {
-                    changes.push((limiter.clone(), limit.clone()));
-                    limiter.clone()
-                }
-                Some((_, limiter)) => {
-                    let restored = limit.restored(self.clock.clone(), &limiter.snapshot());
-                    Arc::new(restored.map_err(|problem| ReloadError::of(limit, problem))?)
-                }
-                None => {
-                    reloaded.afresh.push(limit.name().to_owned());
-                    let made = limit.limiter(self.clock.clone());
-                    Arc::new(made.map_err(|problem| ReloadError::of(limit, problem))?)
-                }
+            let same = before.same(limit);
+            let same = same.filter(|_| names_alike(&before.policy, &policy, limit));
+            let kept = same.and_then(|(old, table)| table.renumbered(old, limit));
+            let is_kept = kept.is_some();
+            let copied = || same.and_then(|(_, table)| table.copied(limit, self.clock.clone()));
+            let table = match kept {
+                Some(table) => table,
+                None => match copied() {
+                    Some(copied) => copied.map_err(|problem| ReloadError::of(limit, problem))?,
+                    None => {
+                        reloaded.afresh.push(limit.name().to_owned());
+                        let made = Table::new(limit, self.clock.clone());
+                        made.map_err(|problem| ReloadError::of(limit, problem))?
+                    }
+                },
             };
-            limiters.push(made);
+            tables.push((table, is_kept));
         }
         let has = |name: &str| policy.limits().iter().any(|limit| limit.name() == name);
         let gone = before.policy.limits().iter().map(Limit::name);
         reloaded.gone = gone.filter(|name| !has(name)).map(str::to_owned).collect();
-        for (limiter, limit) in changes {
-            let held = hold_to(&limiter, &limit);
-            held.map_err(|problem| ReloadError::of(&limit, problem))?;
+        // From here on nothing goes wrong that did not when it was tried.
+        for (limit, (table, is_kept)) in policy.limits().iter().zip(&tables) {
+            if *is_kept {
+                let held = table.hold_to(limit);
+                held.map_err(|problem| ReloadError::of(limit, problem))?;
+            }
         }
         let rules = Arc::new(Rules {
             policy: Arc::new(policy),
-            limiters,
+            tables: tables.into_iter().map(|(table, _)| table).collect(),
         });
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
         Ok(reloaded)
@@ -102,9 +105,9 @@ impl<C: Clock + Clone + 'static> Gate<C> {
 }
 
 impl<C: Clock + 'static> Rules<C> {
-    /// The limit that another one is the same as, and its limiter.
-    fn same(&self, limit: &Limit) -> Option<(&Limit, &Keyed<C>)> {
-        let mut both = self.policy.limits().iter().zip(&self.limiters);
+    /// The limit that another one is the same as, and its buckets.
+    fn same(&self, limit: &Limit) -> Option<(&Limit, &Table<C>)> {
+        let mut both = self.policy.limits().iter().zip(&self.tables);
         both.find(|(old, _)| {
             old.name() == limit.name()
                 && old.key() == limit.key()
@@ -118,45 +121,6 @@ fn names_alike(one: &Policy, other: &Policy, limit: &Limit) -> bool {
     let has = |part| limit.key().parts().contains(&part);
     (one.prefixes() == other.prefixes() || !has(Part::Ip))
         && (one.ignores_case() == other.ignores_case() || !has(Part::Path))
-}
-
-/// Whether only numbers of the same limits differ.
-fn has_same_tables(old: &Limit, new: &Limit) -> bool {
-    let shape = |limit: &Limit| {
-        let plans = limit.plans().iter();
-        let plans = plans.map(|plan| (plan.name().to_owned(), plan.rule().is_some()));
-        (
-            limit.max_clients(),
-            limit.idle(),
-            limit.when_full(),
-            plans.collect::<Vec<_>>(),
-        )
-    };
-    // Whether a limiter of the one can be held to the other is tried on one that nobody uses.
-    let scratch = old.clone().with_max_clients(1);
-    let scratch = scratch.limiter(ManualClock::default());
-    shape(old) == shape(new) && scratch.is_ok_and(|scratch| hold_to(&scratch, new).is_ok())
-}
-
-/// Holds a limiter's clients to the numbers of a limit with the same tables.
-fn hold_to<C: Clock>(
-    limiter: &KeyedLimiter<AnyLimit, C>,
-    limit: &Limit,
-) -> Result<(), ChangeError> {
-    let plans = limit.plans();
-    let of_plans = plans.iter().enumerate();
-    let of_plans = of_plans.filter_map(|(at, plan)| Some((Some(at), plan.rule()?)));
-    for (plan, rule) in std::iter::once((None, limit.rule())).chain(of_plans) {
-        let set = || limiter.set_plan(plans.in_library(plan), rule.limit(), Tokens::Kept);
-        match set() {
-            Err(ChangeError::HistoryFull { .. }) => {
-                limiter.settle();
-                set()?;
-            }
-            other => other?,
-        }
-    }
-    Ok(())
 }
 
 /// Why a gate was not given another policy: nothing was changed.

@@ -149,7 +149,7 @@ fn delays_are_handed_on() {
     // It has two places more, but nobody is held back for longer than that.
     let wait = Some(Duration::from_secs(10));
     assert_eq!(refusal(&gate, &Made::default()), Some((0, wait)));
-    let never_held = gate.admit_within(&Made::default(), Duration::ZERO);
+    let never_held = gate.admit_within(&Made::default(), |_| Duration::ZERO);
     let wait = never_held.shown().unwrap().decision.retry_after();
     assert_eq!(wait, Some(Duration::from_secs(30)));
     clock.advance(Duration::from_secs(10));

@@ -222,6 +222,7 @@ fn what_is_no_pattern_is_told() {
         ("api/**", PatternError::NoSlash),
         ("/a?b=1", PatternError::Query),
         ("/a#b", PatternError::Query),
+        ("/users/{id}", PatternError::Braces),
         ("/a/../b", PatternError::Dots),
         ("/./b", PatternError::Dots),
         ("/*a*", PatternError::Stars),

@@ -176,3 +176,66 @@ fn refunds_over_a_reload() {
     other.answered(200);
     assert_eq!(passed(&gate), 3);
 }
+
+/// A plan keeps its clients' tokens wherever it stands in the list, and one that is gone leaves
+/// them to the limit itself.
+#[test]
+fn plans_are_told_apart_by_name() {
+    let plan = |name: &str, burst| Plan::of(name, per_ten_seconds(burst));
+    let a = |plans: Vec<Plan>| {
+        let plans = Plans::new(PlanBy::Descriptor("plan".into()), plans).unwrap();
+        limit(per_ten_seconds(1)).with_plans(plans).unwrap()
+    };
+    let (pro, max) = (plan("pro", 10), plan("max", 1_000));
+    let (gate, _) = gate([a(vec![pro.clone(), max.clone()])]);
+    let left = || {
+        let verdict = gate.admit(&Made::default().says("plan", "max"));
+        verdict.shown().unwrap().decision.remaining()
+    };
+    assert_eq!(left(), 999);
+    for (plans, wanted) in [
+        (vec![max.clone(), pro.clone()], 998),
+        (vec![max.clone()], 997),
+        (vec![plan("new", 5), max.clone()], 996),
+        (vec![Plan::unlimited("free"), max.clone(), pro], 995),
+        (vec![plan("max", 2_000)], 994),
+    ] {
+        let reloaded = gate.reload(policy([a(plans)])).unwrap();
+        assert_eq!(reloaded, Default::default());
+        assert_eq!(left(), wanted);
+    }
+    let other = Made::from("192.0.2.2").says("plan", "pro");
+    assert!(gate.admit(&other).is_allowed());
+    assert!(
+        !gate.admit(&other).is_allowed(),
+        "there is no such plan any more"
+    );
+}
+
+/// Requests on other threads while policies come and go: nobody gets a full bucket for it.
+#[test]
+fn reloads_beside_requests() {
+    let (gate, _) = gate([limit(per_ten_seconds(500))]);
+    let gate = std::sync::Arc::new(gate);
+    let callers: Vec<_> = (0..2)
+        .map(|_| {
+            let gate = gate.clone();
+            std::thread::spawn(move || {
+                let calls = (0..2_000).map(|_| gate.admit(&Made::default()).is_allowed());
+                calls.filter(|allowed| *allowed).count()
+            })
+        })
+        .collect();
+    for round in 0..200 {
+        let shadow = Limit::new("other", per_ten_seconds(1))
+            .unwrap()
+            .with_shadow(true);
+        let own = limit(per_ten_seconds(500 - round % 2));
+        gate.reload(policy([own, shadow])).unwrap();
+    }
+    let passed: usize = callers
+        .into_iter()
+        .map(|caller| caller.join().unwrap())
+        .sum();
+    assert!((499..=500).contains(&passed), "{passed}");
+}

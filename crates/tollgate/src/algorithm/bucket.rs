@@ -7,7 +7,7 @@
 use core::fmt::Debug;
 use core::time::Duration;
 
-use super::Algorithm;
+use super::{Algorithm, Refunded};
 use crate::time::{div_ceil, div_floor, duration};
 use crate::wire::{Reader, Wire, Writer};
 use crate::{BuildError, ChangeError, Decision, Quota, RestoreError, Tokens};
@@ -457,10 +457,16 @@ impl<V: Level> Algorithm for Bucket<V> {
 
     /// What is added at the last attempt is there at any later time, and what the bucket cannot
     /// hold is lost at either.
-    fn refund(&self, state: &mut BucketState<V>, tokens: u64, _: Option<u64>, _: u64) {
+    fn refund(&self, state: &mut BucketState<V>, tokens: u64, of: Refunded, now: u64) {
         // No more than lies between the largest debt and a full bucket.
         let most = self.capacity.less(self.floor).whole(self.q);
-        let given = V::of(tokens.min(most), self.q);
+        let mut given = V::of(tokens.min(most), self.q);
+        if let Refunded::Aged(taken_at) = of {
+            // What such a bucket lacks still of being full, that lacked as much then.
+            let lacked = self.capacity.less(given);
+            let lacks = lacked.earn(now.saturating_sub(taken_at), self.p, self.capacity);
+            given = self.capacity.less(lacks);
+        }
         state.level = state.level.give_up_to(given, self.capacity);
     }
 

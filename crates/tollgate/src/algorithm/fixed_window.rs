@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
+use super::{Algorithm, Refunded, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::duration;
 use crate::wire::{Reader, Wire, Writer};
 use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
@@ -204,9 +204,9 @@ impl Algorithm for FixedWindows {
         self.limit.saturating_sub(used)
     }
 
-    fn refund(&self, state: &mut FixedWindowState, tokens: u64, taken_at: Option<u64>, now: u64) {
+    fn refund(&self, state: &mut FixedWindowState, tokens: u64, of: Refunded, now: u64) {
         let (opened_at, used) = self.window_at(state, now);
-        if used > 0 && taken_at.is_none_or(|taken_at| taken_at >= opened_at) {
+        if used > 0 && of.taken_at().is_none_or(|taken_at| taken_at >= opened_at) {
             state.used = used.saturating_sub(tokens);
         }
     }

@@ -14,6 +14,27 @@ use core::time::Duration;
 use crate::wire::Reader;
 use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
 
+/// Of what tokens are given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refunded {
+    /// Of the latest calls.
+    Latest,
+    /// Of one call, as if it had been made and taken back just now.
+    Call(u64),
+    /// Of one call, as if it had never been made: without what would have spilled meanwhile.
+    Aged(u64),
+}
+
+impl Refunded {
+    /// When the call was admitted.
+    pub(crate) fn taken_at(self) -> Option<u64> {
+        match self {
+            Self::Latest => None,
+            Self::Call(taken_at) | Self::Aged(taken_at) => Some(taken_at),
+        }
+    }
+}
+
 /// One validated limit, and how it judges calls against a client's state.
 ///
 /// Times handed to one state never run back: whoever holds it sees to that.
@@ -76,13 +97,41 @@ pub trait Algorithm: Clone + Debug + PartialEq + Send + Sync {
     fn converted(&self, before: &Self, state: &Self::State, tokens: Tokens, at: u64)
     -> Self::State;
 
-    /// Gives back `tokens` of a call that was admitted at `taken_at`, or of the latest ones, as far
-    /// as they still count at `now`: at most until nothing counts. No attempt: the client goes idle
-    /// when it would have.
-    fn refund(&self, state: &mut Self::State, tokens: u64, taken_at: Option<u64>, now: u64);
+    /// Gives back `tokens`, as far as they still count at `now`: at most until nothing counts. No
+    /// attempt: the client goes idle when it would have.
+    fn refund(&self, state: &mut Self::State, tokens: u64, of: Refunded, now: u64);
 
     /// The answer to an attempt of `cost` just made at `now`, or, with a cost of 0, to a look.
     fn report(&self, state: &Self::State, cost: u64, now: u64, admitted: bool) -> Decision;
+
+    /// An attempt of `cost` that is to be delayed by at most `max_delay`: its answer, how long
+    /// after it the same one would be allowed if it was, and whether it was.
+    #[inline]
+    fn attempt_within(
+        &self,
+        state: &mut Self::State,
+        cost: u64,
+        max_delay: Duration,
+        now: u64,
+    ) -> (Decision, Duration, bool) {
+        if self.queues() {
+            let told = self.foretell(state, cost, max_delay, now);
+            if !told.is_allowed() {
+                self.touch(state, now);
+                return (told, Duration::ZERO, false);
+            }
+        }
+        let admitted = self.attempt(state, cost, now);
+        let decision = self.report(state, cost, now, admitted);
+        let passes_again = !self.queues() && decision.remaining() >= cost;
+        let again_after = if admitted && !passes_again {
+            let next = self.foretell(state, cost, max_delay, now);
+            next.retry_after().unwrap_or_default()
+        } else {
+            Duration::ZERO
+        };
+        (decision, again_after, admitted)
+    }
 
     /// What an attempt of `cost` would be told that is to be delayed by at most `max_delay`,
     /// without anything being taken: what there is, or its refusal.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::VecDeque;
 
-use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
+use super::{Algorithm, Refunded, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::duration;
 use crate::wire::{Reader, Wire, Writer};
 use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
@@ -196,14 +196,14 @@ impl Algorithm for SlidingLogs {
     }
 
     /// An entry of which nothing is left goes, so entries stay at most as many as tokens.
-    fn refund(&self, state: &mut SlidingLogState, tokens: u64, taken_at: Option<u64>, now: u64) {
+    fn refund(&self, state: &mut SlidingLogState, tokens: u64, of: Refunded, now: u64) {
         let of_the_call = |taken_at| {
             let at = state
                 .entries
                 .binary_search_by_key(&taken_at, |entry| entry.0);
             at.map_or(0..0, |at| at..at.saturating_add(1))
         };
-        let range = taken_at.map_or(0..state.entries.len(), of_the_call);
+        let range = of.taken_at().map_or(0..state.entries.len(), of_the_call);
         let mut owed = tokens;
         let counted = |at: &u64| self.counts(*at, now);
         for (_, taken) in state

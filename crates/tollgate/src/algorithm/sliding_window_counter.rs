@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::{Algorithm, count_may_be, positive, read_window, window_ns, with_debt};
+use super::{Algorithm, Refunded, count_may_be, positive, read_window, window_ns, with_debt};
 use crate::time::{div_ceil, div_floor, duration, product};
 use crate::wire::{Reader, Wire, Writer};
 use crate::{BuildError, ChangeError, Decision, RestoreError, Tokens};
@@ -238,16 +238,10 @@ impl Algorithm for SlidingWindowCounters {
         self.left(&self.seen_at(state, now))
     }
 
-    fn refund(
-        &self,
-        state: &mut SlidingWindowCounterState,
-        tokens: u64,
-        taken_at: Option<u64>,
-        now: u64,
-    ) {
+    fn refund(&self, state: &mut SlidingWindowCounterState, tokens: u64, of: Refunded, now: u64) {
         // Counted from the last attempt, which is no earlier than any call that was admitted.
         let window_of = |time: u64| time.checked_div(self.window_ns).unwrap_or(0);
-        let taken_in = window_of(taken_at.unwrap_or(now));
+        let taken_in = window_of(of.taken_at().unwrap_or(now));
         match window_of(state.last_attempt).checked_sub(taken_in) {
             Some(0) => state.current = state.current.saturating_sub(tokens),
             Some(1) => state.previous = state.previous.saturating_sub(tokens),

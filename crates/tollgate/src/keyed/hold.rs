@@ -1,6 +1,7 @@
 //! A bucket a client as one of several limiters that are asked in one call.
 
 use core::cell::Cell;
+use core::time::Duration;
 
 use super::clients::{Clients, Outcome, Who};
 use super::key::Key;
@@ -39,6 +40,29 @@ impl<A: Algorithm> Party for Shards<A> {
         };
         let (clients, now) = self.enter(shard, now);
         Held::new(self, Some(shard), clients, now).judge(asks, others)
+    }
+
+    fn alone(&self, ask: &mut Ask<'_>) -> bool {
+        // Of a bucket that is shared it is not told whose the tokens were.
+        if ask.cost == 0 || self.overflow().is_some() {
+            return false;
+        }
+        let (cost, max_delay) = (ask.cost, shortest_delay(core::slice::from_ref(ask)));
+        let mut judged = (Decision::ClientLimit, Duration::ZERO, ask.now);
+        let outcome = self.attempt(ask.key, (ask.plan, cost), ask.now, |limit, state, now| {
+            let (decision, again_after, admitted) =
+                limit.attempt_within(state, cost, max_delay, now);
+            judged = (decision, again_after, now);
+            ((), admitted)
+        });
+        let (decision, again_after, now) = match outcome {
+            Outcome::Judged(()) | Outcome::Full => judged,
+            Outcome::Banned(left) => (banned(left), Duration::ZERO, ask.now),
+            Outcome::TooLarge { burst } => (Decision::TooLarge { burst }, Duration::ZERO, ask.now),
+        };
+        ask.now = now;
+        ask.charged(decision, again_after);
+        true
     }
 
     fn make_room(&self, places: u64, now: u64) -> bool {
@@ -176,19 +200,16 @@ impl<'a, A: Algorithm> Held<'a, A> {
             };
             let max_delay = shortest_delay(client);
             let outcome = clients.attempt(at, plan, now, |limit, state, now| {
-                let admitted = limit.attempt(state, cost, now);
-                let decision = limit.report(state, cost, now, admitted);
-                (
-                    (decision, limit.foretell(state, cost, max_delay, now)),
-                    admitted,
-                )
+                let (decision, again_after, admitted) =
+                    limit.attempt_within(state, cost, max_delay, now);
+                ((decision, again_after), admitted)
             });
             if new {
                 clients.enqueue(at);
             }
-            if let Outcome::Judged((decision, next)) = outcome {
+            if let Outcome::Judged((decision, again_after)) = outcome {
                 for ask in client {
-                    ask.charged(decision, next);
+                    ask.charged(decision, again_after);
                 }
             }
         }

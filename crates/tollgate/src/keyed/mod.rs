@@ -31,6 +31,7 @@ use core::fmt;
 use core::hash::Hash;
 use core::time::Duration;
 
+use crate::algorithm::Refunded;
 use crate::charge::Issuer;
 use crate::clock::Timeline;
 use crate::limit::sealed::Shapes;
@@ -441,7 +442,45 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     pub fn cancel(&self, charge: Charge) {
         let now = self.timeline.read();
         if let Some((key, cost, taken_at)) = self.issuer.accept(&charge) {
-            self.store.refund(key, cost, Some(taken_at), now);
+            self.store.refund(key, cost, Refunded::Call(taken_at), now);
+        }
+    }
+
+    /// The same for work that took its time before it turned out not to count: of a bucket's
+    /// tokens, those are gone that a full one would have spilled meanwhile. Tokens taken a time d
+    /// ago are worth what was taken less rate x d.
+    ///
+    /// Given back [as they were](Self::cancel), tokens that were taken one by one, as they were
+    /// earned, could be saved up beyond the burst in work under way, and spent at once.
+    ///
+    /// # Panics
+    ///
+    /// If a clock not known to be monotonic went back.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::{KeyedLimiter, ManualClock, Rate};
+    ///
+    /// let clock = ManualClock::default();
+    /// let limiter = KeyedLimiter::builder(Rate::per_second(1).burst(2), 100)
+    ///     .clock(clock.clone())
+    ///     .build()?;
+    /// let charge = limiter.charge("alice", 2).expect("a new client has its burst");
+    /// clock.advance(Duration::from_millis(1_500));
+    /// limiter.cancel_aged(charge); // worth half a token by now, and 1.5 were earned
+    /// assert_eq!(limiter.peek("alice").remaining(), 2);
+    ///
+    /// let charge = limiter.charge("alice", 1).expect("it is full again");
+    /// clock.advance(Duration::from_secs(1));
+    /// assert!(limiter.try_acquire("alice", 2).is_allowed());
+    /// limiter.cancel_aged(charge); // worth nothing: a full bucket earned its worth meanwhile
+    /// assert!(!limiter.allow("alice"));
+    /// # Ok::<(), tollgate::BuildError>(())
+    /// ```
+    pub fn cancel_aged(&self, charge: Charge) {
+        let now = self.timeline.read();
+        if let Some((key, cost, taken_at)) = self.issuer.accept(&charge) {
+            self.store.refund(key, cost, Refunded::Aged(taken_at), now);
         }
     }
 
@@ -470,7 +509,8 @@ impl<L: Limit, C: Clock> KeyedLimiter<L, C> {
     /// ```
     pub fn refund<K: Hash + ?Sized>(&self, key: &K, tokens: u64) {
         let now = self.timeline.read();
-        self.store.refund(self.secrets.key(key), tokens, None, now);
+        self.store
+            .refund(self.secrets.key(key), tokens, Refunded::Latest, now);
     }
 
     /// Takes `tokens` whether they are there or not, as far as the

@@ -25,7 +25,7 @@ use super::key::{Key, Places};
 use super::rules::{Latest, Rules};
 use super::store::StorePlan;
 use super::total::Total;
-use crate::algorithm::Algorithm;
+use crate::algorithm::{Algorithm, Refunded};
 use crate::charge::unique;
 use crate::statistics::Statistics;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, lock};
@@ -400,7 +400,7 @@ impl<A: Algorithm> Shards<A> {
 
     /// Gives tokens back to a client that is tracked and not idle. For anybody else there is
     /// nothing to give back: it has all its tokens.
-    pub(crate) fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
+    pub(crate) fn refund(&self, key: Key, tokens: u64, of: Refunded, now: u64) {
         let (who, shard) = self.whereabouts(key);
         let Some(shard) = self.shard(shard) else {
             return;
@@ -410,7 +410,7 @@ impl<A: Algorithm> Shards<A> {
         if let Some(at) = clients.find(who) {
             clients.change(at, now, |limit, state, now| {
                 let now = now.max(A::last_attempt(state));
-                limit.refund(state, tokens, taken_at, now);
+                limit.refund(state, tokens, of, now);
             });
             self.publish(shard, &clients, 0);
         }

@@ -7,11 +7,11 @@ use super::clients::{LongestHold, Outcome};
 use super::key::{Key, Places};
 use super::rules::{Idle, Plans, Rules};
 use super::shards::Shards;
-use crate::algorithm::Algorithm;
 use crate::algorithm::bucket::{AnyWidth, Bucket, Wide};
 use crate::algorithm::fixed_window::FixedWindows;
 use crate::algorithm::sliding_log::SlidingLogs;
 use crate::algorithm::sliding_window_counter::SlidingWindowCounters;
+use crate::algorithm::{Algorithm, Refunded};
 use crate::limit::AnyValid;
 use crate::statistics::Statistics;
 use crate::time::duration;
@@ -66,7 +66,7 @@ pub trait Store: Debug + Send + Sync {
     /// is; not is the client limit.
     fn ban(&self, key: Key, until: u64, now: u64) -> bool;
     /// Gives back tokens that were taken at `taken_at`, or of the latest ones.
-    fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64);
+    fn refund(&self, key: Key, tokens: u64, of: Refunded, now: u64);
     /// Forgets one client.
     fn remove(&self, key: Key, now: u64) -> bool;
     /// Forgets who is idle.
@@ -229,8 +229,8 @@ impl<A: Wire> Store for Shards<A> {
         banned.is_some()
     }
 
-    fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
-        Self::refund(self, key, tokens, taken_at, now);
+    fn refund(&self, key: Key, tokens: u64, of: Refunded, now: u64) {
+        Self::refund(self, key, tokens, of, now);
     }
 
     fn remove(&self, key: Key, now: u64) -> bool {
@@ -355,9 +355,9 @@ macro_rules! delegate {
                 match self { $(Self::$variant(store) => store.ban(key, until, now)),+ }
             }
 
-            fn refund(&self, key: Key, tokens: u64, taken_at: Option<u64>, now: u64) {
+            fn refund(&self, key: Key, tokens: u64, of: Refunded, now: u64) {
                 match self {
-                    $(Self::$variant(store) => store.refund(key, tokens, taken_at, now)),+
+                    $(Self::$variant(store) => store.refund(key, tokens, of, now)),+
                 }
             }
 

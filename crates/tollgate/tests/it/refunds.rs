@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate::{FixedWindow, KeyedLimiter, Limiter, ManualClock, Rate};
+use tollgate::{AnyLimit, FixedWindow, KeyedLimiter, Limiter, ManualClock, Rate};
 
 use crate::each_limit::each_limit;
 use crate::harness::at;
@@ -156,4 +156,53 @@ fn a_refund_tracks_nobody_and_keeps_nobody() {
         limiter.cancel(charge);
         assert_eq!(limiter.len(), 1);
     }
+}
+
+/// A charge given back late is worth what was taken less what a full bucket would have spilled, to
+/// the nanosecond; a window's is worth what it counts still.
+#[test]
+fn a_late_charge_is_worth_less() {
+    let clock = ManualClock::default();
+    let quota = Rate::new(3, Duration::from_secs(10)).burst(5);
+    let keyed = |limit: AnyLimit| {
+        KeyedLimiter::builder(limit, 10)
+            .clock(clock.clone())
+            .build()
+            .unwrap()
+    };
+    for (waited_ns, left) in [
+        (0, 5),
+        // All that was taken was earned meanwhile, and no more than that.
+        (3_333_333_333, 5),
+        (6_666_666_667, 5),
+        (20_000_000_000, 5),
+    ] {
+        let limiter = keyed(quota.into());
+        let charge = limiter.charge("a", 4).unwrap();
+        clock.advance(Duration::from_nanos(waited_ns));
+        limiter.cancel_aged(charge);
+        assert_eq!(limiter.peek("a").remaining(), left, "{waited_ns}");
+    }
+    // Where the bucket was not full, what it earned beside is not given twice.
+    let limiter = keyed(quota.into());
+    assert!(limiter.try_acquire("a", 5).is_allowed());
+    clock.advance(Duration::from_secs(10)); // 3 tokens
+    let charge = limiter.charge("a", 2).unwrap();
+    clock.advance(Duration::from_nanos(3_333_333_333)); // 1 and 0.9999999999 more
+    limiter.cancel_aged(charge);
+    let wait = limiter.try_acquire("a", 4).retry_after().unwrap();
+    assert_eq!(
+        wait,
+        Duration::from_nanos(3_333_333_334),
+        "3 were there again"
+    );
+    let window = keyed(FixedWindow::new(5, Duration::from_secs(10)).into());
+    let charge = window.charge("a", 4).unwrap();
+    clock.advance(Duration::from_secs(9));
+    window.cancel_aged(charge);
+    assert_eq!(window.peek("a").remaining(), 5);
+    // Another limiter's charge changes nothing.
+    let charge = window.charge("a", 4).unwrap();
+    limiter.cancel_aged(charge);
+    assert_eq!(window.peek("a").remaining(), 1);
 }
