@@ -43,7 +43,7 @@ impl<'c> Hearing<'c> {
             enforced: Claims::new(),
             counting: Claims::new(),
         };
-        hearing.verdict.said.reserve(calls.len());
+        hearing.verdict.0.said.reserve(calls.len());
         for call in calls {
             hearing.call(call);
         }
@@ -52,13 +52,13 @@ impl<'c> Hearing<'c> {
 
     fn call(&mut self, call: &'c Call) {
         let verdict = &mut self.verdict;
-        let Some(limit) = verdict.policy.limits().get(call.limit) else {
+        let Some(limit) = verdict.0.policy.limits().get(call.limit) else {
             return;
         };
         if call.lacks_key {
-            verdict.lacking.push(call.limit);
+            verdict.0.lacking.push(call.limit);
         }
-        let place = verdict.said.len();
+        let place = verdict.0.said.len();
         let mut said = Said {
             limit: call.limit,
             is_shadow: limit.is_shadow(),
@@ -88,12 +88,12 @@ impl<'c> Hearing<'c> {
             Answer::Unidentified => {
                 said.outcome = Outcome::Unidentified;
                 if !said.is_shadow {
-                    verdict.refused_by.get_or_insert(place);
+                    verdict.0.refused_by.get_or_insert(place);
                 }
             }
             Answer::Passes => return,
         }
-        verdict.said.push(said);
+        verdict.0.said.push(said);
     }
 
     /// Whether it is refused already, before anybody is asked.
@@ -103,6 +103,6 @@ impl<'c> Hearing<'c> {
 
     /// The limit that a claim is on.
     pub(crate) fn limit(&self, claim: &Claim<'_>) -> Option<&Limit> {
-        self.verdict.policy.limits().get(claim.limit)
+        self.verdict.0.policy.limits().get(claim.limit)
     }
 }

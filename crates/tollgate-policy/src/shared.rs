@@ -119,7 +119,7 @@ impl SharedGate {
             } else {
                 OnError::Allow
             };
-            hearing.verdict.store = StoreState::Failed(on_error);
+            hearing.verdict.0.store = StoreState::Failed(on_error);
             return hearing.verdict;
         };
         let mut longest: Option<(usize, Decision)> = None;
@@ -130,7 +130,7 @@ impl SharedGate {
                 longest = Some((place, refusal));
             }
         }
-        hearing.verdict.refused_by = longest.map(|(place, _)| place);
+        hearing.verdict.0.refused_by = longest.map(|(place, _)| place);
         if !hearing.is_decided() {
             let counting = std::mem::take(&mut hearing.counting);
             for asked in self.asked(&mut hearing, &counting, max_delay) {
@@ -188,7 +188,7 @@ impl SharedGate {
             let reason = format!("{answers} answers to {asks} questions");
             return Err(StoreError::Nonsense { reason });
         }
-        hearing.verdict.store = StoreState::Answered;
+        hearing.verdict.0.store = StoreState::Answered;
         let is_charged = answers.iter().all(|answer| answer.decision.is_allowed());
         let mut told = Vec::with_capacity(answers.len());
         for (asked, answer) in asked.iter().zip(answers) {
@@ -196,7 +196,7 @@ impl SharedGate {
             told.push((place, answer));
             hearing.verdict.take_down(place, answer, asked.max_delay);
             if is_charged && let Some(lent) = lent(hearing, asked, answer) {
-                hearing.verdict.lent.push(lent);
+                hearing.verdict.0.lent.push(lent);
             }
         }
         Ok(told)
@@ -213,7 +213,7 @@ impl SharedGate {
     ) {
         let deadline = pin!(deadline);
         let mut deadline = Deadline::new(deadline);
-        for lent in std::mem::take(&mut verdict.lent) {
+        for lent in std::mem::take(&mut verdict.0.lent) {
             if !verdict.gives_back(lent.place, status) {
                 continue;
             }

@@ -21,7 +21,11 @@ use crate::shared::Lent;
 /// Dropped, what was taken stays taken: also of a request whose answer nobody waited for.
 #[derive(Debug)]
 #[must_use = "a verdict that is not looked at limits nobody"]
-pub struct Verdict {
+pub struct Verdict(pub(crate) Box<Findings>);
+
+/// What a verdict is made of: in a place of its own, since it goes from hand to hand.
+#[derive(Debug)]
+pub(crate) struct Findings {
     pub(crate) policy: Arc<Policy>,
     pub(crate) said: SmallVec<[Said; 1]>,
     /// By place in `said`.
@@ -187,7 +191,7 @@ impl Shown<'_> {
 
 impl Verdict {
     pub(crate) fn new(policy: Arc<Policy>) -> Self {
-        Self {
+        Self(Box::new(Findings {
             policy,
             said: SmallVec::new(),
             refused_by: None,
@@ -195,7 +199,7 @@ impl Verdict {
             lent: Vec::new(),
             store: StoreState::NotAsked,
             lacking: Vec::new(),
-        }
+        }))
     }
 
     /// Gives back what limits took for a request that they do not count, being answered with that
@@ -234,7 +238,7 @@ impl Verdict {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn answered(&mut self, status: u16) {
-        for taken in std::mem::take(&mut self.taken) {
+        for taken in std::mem::take(&mut self.0.taken) {
             if self.gives_back(taken.place, status) {
                 let (from, client) = (taken.from, taken.client);
                 let look = from.give_back(taken.charge, &client, taken.plan);
@@ -245,14 +249,14 @@ impl Verdict {
 
     /// Whether the limit at that place in `said` does not count an answer with that status.
     pub(crate) fn gives_back(&self, place: usize, status: u16) -> bool {
-        let said = self.said.get(place);
-        let limit = said.and_then(|said| self.policy.limits().get(said.limit));
+        let said = self.0.said.get(place);
+        let limit = said.and_then(|said| self.0.policy.limits().get(said.limit));
         limit.is_some_and(|limit| limit.refund_status().contains(status))
     }
 
     /// Notes what a look says after tokens were given back.
     pub(crate) fn given_back(&mut self, place: usize, look: StoreAnswer) {
-        let Some(said) = self.said.get_mut(place) else {
+        let Some(said) = self.0.said.get_mut(place) else {
             return;
         };
         // A look tells no wait: where the same call does not fit still, the longest there is.
@@ -268,7 +272,7 @@ impl Verdict {
 
     /// Notes what was answered at that place in `said`.
     pub(crate) fn take_down(&mut self, place: usize, answer: StoreAnswer, max_delay: Duration) {
-        if let Some(said) = self.said.get_mut(place) {
+        if let Some(said) = self.0.said.get_mut(place) {
             said.outcome = Outcome::Decided(answer.decision);
             said.max_delay = max_delay;
             (said.again_after, said.at) = (answer.again_after, answer.at);
@@ -278,40 +282,41 @@ impl Verdict {
     /// The policy whose limits these are.
     #[must_use]
     pub fn policy(&self) -> &Policy {
-        &self.policy
+        &self.0.policy
     }
 
     /// Whether the request may proceed.
     #[must_use]
     pub fn is_allowed(&self) -> bool {
-        self.refused_by.is_none() && self.store != StoreState::Failed(OnError::Deny)
+        self.0.refused_by.is_none() && self.0.store != StoreState::Failed(OnError::Deny)
     }
 
     /// Which limit refused: of several the one whose refusal lasts longest, and any that lacks a
     /// key before those. `None` also if it was the store that failed.
     #[must_use]
     pub fn refused_by(&self) -> Option<&Said> {
-        self.refused_by.and_then(|place| self.said.get(place))
+        self.0.refused_by.and_then(|place| self.0.said.get(place))
     }
 
     /// Whether a shared store was asked, and answered.
     #[must_use]
     pub fn store(&self) -> StoreState {
-        self.store
+        self.0.store
     }
 
     /// The limits, by their places in the policy, for which the request lacked a part of the key,
     /// or said different things: those it passes by among them.
     #[must_use]
     pub fn lacking(&self) -> &[usize] {
-        &self.lacking
+        &self.0.lacking
     }
 
     /// Whether a store is to be asked to give something back for a request that was answered with
     /// that status: [`SharedGate::answered`](crate::SharedGate::answered) does.
     #[must_use]
     pub fn owes(&self, status: u16) -> bool {
-        self.lent
+        self.0
+            .lent
             .iter()
             .any(|lent| self.gives_back(lent.place, status))
     }
@@ -319,7 +324,7 @@ impl Verdict {
     /// What each limit said that holds for the request, but for those that it passes by.
     #[must_use]
     pub fn said(&self) -> &[Said] {
-        &self.said
+        &self.0.said
     }
 
     /// How long a request that may proceed is to be held back.
@@ -349,12 +354,12 @@ impl Verdict {
     /// The figures of all limits that refuse and were asked, in the order of the policy; not of
     /// clients whose plan is held to nothing.
     pub fn told(&self) -> impl Iterator<Item = Shown<'_>> {
-        let enforced = self.said.iter().filter(|said| !said.is_shadow);
+        let enforced = self.0.said.iter().filter(|said| !said.is_shadow);
         enforced.filter_map(|said| self.figures(said))
     }
 
     fn figures(&self, said: &Said) -> Option<Shown<'_>> {
-        let limit = self.policy.limits().get(said.limit)?;
+        let limit = self.0.policy.limits().get(said.limit)?;
         let Outcome::Decided(decision) = said.outcome else {
             return None;
         };

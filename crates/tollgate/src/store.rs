@@ -147,6 +147,7 @@ impl StoreAnswer {
 }
 
 impl From<&crate::Ask<'_>> for StoreAnswer {
+    #[inline]
     fn from(ask: &crate::Ask<'_>) -> Self {
         Self::new(ask.decision(), ask.again_after(), ask.judged_at())
     }

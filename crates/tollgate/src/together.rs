@@ -48,6 +48,7 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
+    #[inline]
     pub(crate) fn new(party: &'a dyn Party, issuer: Issuer, key: Key, cost: u64, now: u64) -> Self {
         Self {
             party,
@@ -85,12 +86,14 @@ impl<'a> Ask<'a> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn within(self, max_delay: Duration) -> Self {
         Self { max_delay, ..self }
     }
 
     /// The same for a client of that plan.
     #[must_use]
+    #[inline]
     pub fn plan(self, plan: Plan) -> Self {
         match plan.limit() {
             Ok(plan) => Self { plan, ..self },
@@ -105,12 +108,14 @@ impl<'a> Ask<'a> {
 
     /// What this limiter answered to the last call: if all were charged, what it would have
     /// answered alone; if not, its refusal, or what there is at the limiters that did not refuse.
+    #[inline]
     pub fn decision(&self) -> Decision {
         self.decision
     }
 
     /// The time at which the last call was judged; before it, that at which this ask was made.
     #[must_use]
+    #[inline]
     pub fn judged_at(&self) -> Timestamp {
         Timestamp::from_nanos(self.now)
     }
@@ -131,6 +136,7 @@ impl<'a> Ask<'a> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use]
+    #[inline]
     pub fn again_after(&self) -> Option<Duration> {
         match self.decision.retry_after() {
             Some(Duration::ZERO) => Some(self.again_after),
@@ -165,6 +171,7 @@ impl<'a> Ask<'a> {
     /// # Ok::<(), tollgate::BuildError>(())
     /// ```
     #[must_use = "dropped, the tokens stay taken"]
+    #[inline]
     pub fn into_charge(self) -> Option<Charge> {
         let took = self.charged && self.cost > 0;
         let decided = (self.decision, self.now);

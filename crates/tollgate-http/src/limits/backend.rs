@@ -83,11 +83,11 @@ impl Shared {
         Box::pin(async move {
             let deadline = tokio::time::sleep(self.deadline);
             let verdict = self.gate.decide(policy, &calls, max_delay, deadline);
-            Box::new(verdict.await)
+            verdict.await
         })
     }
 
-    pub(super) fn answered(self, mut verdict: Box<Verdict>, status: u16) -> Later {
+    pub(super) fn answered(self, mut verdict: Verdict, status: u16) -> Later {
         Box::pin(async move {
             let deadline = tokio::time::sleep(self.deadline);
             self.gate.answered(&mut verdict, status, deadline).await;

@@ -81,14 +81,14 @@ pub(crate) type Says<H, T> = Arc<dyn Fn(&H) -> T + Send + Sync>;
 pub(crate) type Descriptor = Option<Vec<u8>>;
 
 /// What will have been said.
-pub(crate) type Later = Pin<Box<dyn Future<Output = Box<Verdict>> + Send>>;
+pub(crate) type Later = Pin<Box<dyn Future<Output = Verdict> + Send>>;
 
 /// What is known of a request before its service is asked.
 pub(crate) enum Ruling {
     /// No limit is asked about it.
     Skipped,
     /// The limits were.
-    Decided(Box<Verdict>, Option<Held>),
+    Decided(Verdict, Option<Held>),
     /// A store is being asked.
     Asking(Later, Option<Held>),
 }
@@ -166,7 +166,7 @@ impl<H: Head + ?Sized> Limits<H> {
         match &self.0.backend {
             Backend::Local(gate) => {
                 let mut held = None;
-                let verdict = Box::new(gate.admit(&request, &self.0.places, &mut held));
+                let verdict = gate.admit(&request, &self.0.places, &mut held);
                 let lacking = verdict.lacking().iter().copied();
                 self.0.notices.keys(lacking, verdict.policy(), &request);
                 Notices::shadows(&verdict);
@@ -193,11 +193,7 @@ impl<H: Head + ?Sized> Limits<H> {
 
     /// Tells the limits with which status a request was answered; the verdict may have to wait for
     /// a store then.
-    pub(crate) fn answered(
-        &self,
-        mut verdict: Box<Verdict>,
-        status: u16,
-    ) -> Result<Box<Verdict>, Later> {
+    pub(crate) fn answered(&self, mut verdict: Verdict, status: u16) -> Result<Verdict, Later> {
         match &self.0.backend {
             Backend::Shared(shared) if verdict.owes(status) => {
                 Err(shared.clone().answered(verdict, status))

@@ -37,7 +37,7 @@ pin_project! {
     #[project = StateNow]
     enum State<S, B, F, R> {
         /// The limits decided, and nobody has looked yet.
-        Decided { ruled: Option<(Box<Verdict>, Option<Held>)>, call: Option<Call<S, B>> },
+        Decided { ruled: Option<(Verdict, Option<Held>)>, call: Option<Call<S, B>> },
         /// A store is asked.
         Asking { asking: Later, held: Option<Held>, call: Option<Call<S, B>> },
         /// The request waits for its turn, or for its service.
@@ -45,14 +45,14 @@ pin_project! {
             sleep: Option<Pin<Box<Sleep>>>,
             held: Option<Held>,
             call: Option<Call<S, B>>,
-            verdict: Option<Box<Verdict>>,
+            verdict: Option<Verdict>,
         },
         /// The service answers.
-        Answering { #[pin] answering: F, verdict: Option<Box<Verdict>> },
+        Answering { #[pin] answering: F, verdict: Option<Verdict> },
         /// It did, and a store is told with which status.
         Telling { telling: Later, response: Option<R> },
         /// It is a refusal.
-        Refused { verdict: Box<Verdict> },
+        Refused { verdict: Verdict },
     }
 }
 
@@ -210,7 +210,7 @@ where
 
 impl<S, B, F, R> State<S, B, F, R> {
     /// What comes after a verdict.
-    fn after(verdict: Box<Verdict>, held: Option<Held>, call: Option<Call<S, B>>) -> Self {
+    fn after(verdict: Verdict, held: Option<Held>, call: Option<Call<S, B>>) -> Self {
         if !verdict.is_allowed() {
             return Self::Refused { verdict };
         }

@@ -324,3 +324,51 @@ fn b64_who_rotates_addresses_within_a_network() {
     );
     assert_eq!(app.ask(from("2001:db8:0:2::1")).status, 200);
 }
+
+/// didip/tollbooth#99, qjoly/talosctl-oidc#128, codelibs/fess#3360.
+#[test]
+fn b43_a_header_from_whoever() {
+    let app = behind(AddressHeader::XForwardedFor);
+    let ask = |peer, header| {
+        app.ask(get(peer, "/", &[("x-forwarded-for", header)]))
+            .status
+    };
+    assert_eq!(ask("203.0.113.9", "1.2.3.4"), 200);
+    assert_eq!(ask("10.0.0.1", "6.6.6.6, 198.51.100.7"), 200);
+    assert_eq!(
+        ask("10.0.0.1", "6.6.6.6, 198.51.100.7, 10.0.0.9"),
+        429,
+        "the same client"
+    );
+    assert_eq!(
+        ask("203.0.113.9", "198.51.100.9"),
+        429,
+        "the peer, whatever it says"
+    );
+    // Nobody else's bucket was spent from.
+    assert_eq!(app.ask(from("1.2.3.4")).status, 200);
+    assert_eq!(app.ask(from("6.6.6.6")).status, 200);
+}
+
+/// sozu-proxy/sozu#1254, lpinca/forwarded-parse#7, junkurihara/rust-rpxy#624.
+#[test]
+fn b55_forwarded_over_http() {
+    for (header, client) in [
+        (
+            "for=6.6.6.6, for=\"[2001:db8:cafe::17]:4711\";proto=https",
+            "2001:db8:cafe::1",
+        ),
+        ("For=\"198.51.100.7:80\";by=10.0.0.1", "198.51.100.7"),
+        ("for=unknown", "10.0.0.1"),
+        ("for=_hidden", "10.0.0.1"),
+        ("for=2001:db8::1", "10.0.0.1"),
+    ] {
+        let app = behind(AddressHeader::Forwarded);
+        assert_eq!(
+            app.ask(get("10.0.0.1", "/", &[("forwarded", header)]))
+                .status,
+            200
+        );
+        assert_eq!(app.ask(from(client)).status, 429, "{header}");
+    }
+}

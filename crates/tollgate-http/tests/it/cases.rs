@@ -265,3 +265,23 @@ fn b88_two_per_second_are_two_in_a_second() {
         .collect();
     assert_eq!(told, [200, 429, 200, 200]);
 }
+
+/// symfony/symfony#63492, mailgun/gubernator#110: what is told with a success is when the next one
+/// passes, and when all are there again.
+#[test]
+fn b72_successes_tell_when_more_passes() {
+    let reset = |answer: &crate::harness::Answer| {
+        let figures = answer.figures().unwrap();
+        let reset = answer.one("x-ratelimit-reset").unwrap().to_owned();
+        (
+            figures.number("r").unwrap(),
+            figures.number("t").unwrap(),
+            reset,
+        )
+    };
+    let app = legacy(bucket(every(seconds(10)), 1), Reset::Delta);
+    assert_eq!(reset(&app.get()), (0, 10, "10".to_owned()));
+    let app = legacy(bucket(Rate::new(10, seconds(30)), 10), Reset::Delta);
+    let five: Vec<_> = (0..5).map(|_| app.get()).collect();
+    assert_eq!(reset(&five[4]), (5, 15, "15".to_owned()));
+}

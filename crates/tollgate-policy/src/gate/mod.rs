@@ -258,7 +258,7 @@ impl<C: Clock + 'static> Rules<C> {
         }
         let together = acquire_all(&mut asks);
         let refused_by = together.refused_by().and_then(|at| asked.get(at));
-        hearing.verdict.refused_by = refused_by.map(|(claim, _)| claim.place);
+        hearing.verdict.0.refused_by = refused_by.map(|(claim, _)| claim.place);
         for ((claim, max_delay), ask) in asked.into_iter().zip(asks) {
             self.take_down(&mut hearing.verdict, &claim, max_delay, ask);
         }
@@ -288,7 +288,7 @@ impl<C: Clock + 'static> Rules<C> {
             && let Some(table) = self.tables.get(claim.limit)
             && let Some(charge) = ask.into_charge()
         {
-            verdict.taken.push(Taken {
+            verdict.0.taken.push(Taken {
                 place: claim.place,
                 client: claim.client.clone(),
                 plan: table.plan(claim.plan),
