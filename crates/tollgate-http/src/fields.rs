@@ -6,7 +6,6 @@
 
 use std::time::Duration;
 
-use smallvec::SmallVec;
 use tollgate_policy::verdict::Shown;
 use tollgate_policy::{Rule, Verdict};
 
@@ -55,8 +54,11 @@ impl Headers {
     }
 }
 
-/// A field's value: short enough to be written without an allocation, but for lists of policies.
-pub(crate) type Text = SmallVec<[u8; 96]>;
+/// A field's value. One allocation does for all of an answer, but for long lists of policies.
+type Text = Vec<u8>;
+
+/// Of two limits and their figures.
+const USUAL_LENGTH: usize = 96;
 
 /// Which field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ pub(crate) trait Header {
 /// answer has.
 pub(crate) fn write(verdict: &Verdict, headers: Headers, header: &mut impl Header) {
     let shown = verdict.shown();
-    let mut text = Text::new();
+    let mut text = Text::with_capacity(USUAL_LENGTH);
     policies(verdict, shown.as_ref(), &mut text);
     let mut is_any = !text.is_empty();
     list(Name::RateLimitPolicy, &text, header);

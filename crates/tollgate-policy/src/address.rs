@@ -1,8 +1,9 @@
 //! Which client an address is.
 
-use crate::key::Short;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::key::Short;
 
 /// The address itself where it is written in another family's notation: `::ffff:192.0.2.1` and
 /// `64:ff9b::192.0.2.1` are 192.0.2.1.
