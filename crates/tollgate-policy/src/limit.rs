@@ -271,7 +271,7 @@ impl Limit {
         /// one that would have to wait longer is refused.
         with_max_delay, max_delay: Duration;
         /// Gives the tokens of a request back that is answered with such a status: what it does not
-        /// count. Until then they are taken, so no more are on their way at a time than it admits.
+        /// count. Until then they are taken.
         with_refund_status, refund_status: Statuses;
         /// Does that when a shared store fails.
         with_on_error, on_error: OnError;
@@ -411,6 +411,11 @@ impl Limit {
     #[must_use]
     pub fn on_error(&self) -> OnError {
         self.on_error
+    }
+
+    /// The same with other numbers, of the same algorithm.
+    pub(crate) fn with_rule(self, rule: Rule) -> Self {
+        Self { rule, ..self }
     }
 
     /// Whether it asks for a request's path to know whether it holds for it.

@@ -127,11 +127,12 @@ impl Policy {
         names.into_iter()
     }
 
-    /// Whether any limit may have a request held back.
+    /// Whether any of the limits that are asked may have a request held back.
     #[must_use]
-    pub fn may_hold(&self) -> bool {
-        let is_leaky = |limit: &Limit| matches!(limit.rule(), Rule::LeakyBucket(_));
-        self.limits.iter().any(is_leaky)
+    pub fn may_hold(&self, calls: &[Call]) -> bool {
+        let limits = calls.iter().filter_map(|call| self.limits.get(call.limit));
+        let mut rules = limits.map(Limit::rule);
+        rules.any(|rule| matches!(rule, Rule::LeakyBucket(_)))
     }
 
     /// The same policy with one key for all its limits.

@@ -134,8 +134,11 @@ impl SharedGate {
         if !hearing.is_decided() {
             let counting = std::mem::take(&mut hearing.counting);
             for asked in self.asked(&mut hearing, &counting, max_delay) {
-                // Each for itself; whatever comes of it changes nothing.
-                _ = self.ask(&mut hearing, &[asked], &mut deadline).await;
+                // Each for itself; whatever comes of it changes nothing for the request.
+                let answered = self.ask(&mut hearing, &[asked], &mut deadline).await;
+                if answered.is_err() && hearing.verdict.0.store == StoreState::NotAsked {
+                    hearing.verdict.0.store = StoreState::Failed(OnError::Allow);
+                }
             }
         }
         hearing.verdict

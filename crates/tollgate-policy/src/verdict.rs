@@ -259,14 +259,24 @@ impl Verdict {
         let Some(said) = self.0.said.get_mut(place) else {
             return;
         };
-        // A look tells no wait: where the same call does not fit still, the longest there is.
+        let limit = self.0.policy.limits().get(said.limit);
+        let rule = limit.and_then(|limit| limit.rule_of(said.plan));
         let decision = look.decision;
-        let fits = decision.remaining() >= said.cost;
-        said.again_after = Some(if fits {
-            Duration::ZERO
-        } else {
-            decision.reset_after()
-        });
+        let reset_after = decision.reset_after();
+        // A look tells no wait, but of a ban. Of a call that fits, only a leaky bucket's delay may
+        // be too long; where it does not fit still, the longest wait that there is.
+        said.again_after = match (decision, rule) {
+            (Decision::Allowed { .. }, Some(Rule::LeakyBucket(_)))
+                if decision.remaining() >= said.cost =>
+            {
+                Some(reset_after.saturating_sub(said.max_delay))
+            }
+            (Decision::Allowed { .. }, _) if decision.remaining() >= said.cost => {
+                Some(Duration::ZERO)
+            }
+            (Decision::Allowed { .. }, _) => Some(reset_after),
+            _ => look.again_after,
+        };
         (said.outcome, said.at) = (Outcome::Decided(decision), look.at);
     }
 

@@ -38,8 +38,8 @@ impl<C: Clock + Clone + 'static> Local for Gate<C> {
     }
 
     fn admit(&self, request: &dyn Request, places: &Places, held: &mut Option<Held>) -> Verdict {
-        self.admit_within(request, |policy| {
-            *held = places.take_for(policy);
+        self.admit_within(request, |policy, calls| {
+            *held = places.take_for(policy, calls);
             Held::longest_delay(held.as_ref())
         })
     }

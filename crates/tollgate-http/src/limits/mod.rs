@@ -174,9 +174,9 @@ impl<H: Head + ?Sized> Limits<H> {
             }
             Backend::Shared(shared) => {
                 let policy = self.0.backend.policy();
-                let held = self.0.places.take_for(&policy);
-                let max_delay = Held::longest_delay(held.as_ref());
                 let calls = policy.calls(&request);
+                let held = self.0.places.take_for(&policy, &calls);
+                let max_delay = Held::longest_delay(held.as_ref());
                 let lacking = calls.iter().filter(|call| call.lacks_key);
                 let lacking = lacking.map(|call| call.limit);
                 self.0.notices.keys(lacking, &policy, &request);

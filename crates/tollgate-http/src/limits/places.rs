@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tollgate_policy::Policy;
+use tollgate_policy::{Call, Policy};
 
 /// How many requests are held back, or may come to be.
 #[derive(Debug)]
@@ -28,9 +28,9 @@ impl Places {
         self.most
     }
 
-    /// One, if there is one left, and the policy may have a request held back at all.
-    pub(super) fn take_for(&self, policy: &Policy) -> Option<Held> {
-        if !policy.may_hold() {
+    /// One, if there is one left, and the request may come to be held back at all.
+    pub(super) fn take_for(&self, policy: &Policy, calls: &[Call]) -> Option<Held> {
+        if !policy.may_hold(calls) {
             return None;
         }
         if self.taken.fetch_add(1, Ordering::Relaxed) < self.most {

@@ -167,7 +167,7 @@ impl<C: Clock + 'static> Gate<C> {
     ///
     /// If a clock not known to be monotonic went back.
     pub fn admit<R: Request + ?Sized>(&self, request: &R) -> Verdict {
-        self.admit_within(request, |_| Duration::MAX)
+        self.admit_within(request, |_, _| Duration::MAX)
     }
 
     /// The same where nothing is held back for longer than `max_delay` says of the policy that
@@ -180,11 +180,11 @@ impl<C: Clock + 'static> Gate<C> {
     pub fn admit_within<R: Request + ?Sized>(
         &self,
         request: &R,
-        max_delay: impl FnOnce(&Policy) -> Duration,
+        max_delay: impl FnOnce(&Policy, &[Call]) -> Duration,
     ) -> Verdict {
         let rules = self.rules();
         let calls = rules.policy.few_calls(request);
-        let max_delay = max_delay(&rules.policy);
+        let max_delay = max_delay(&rules.policy, &calls);
         rules.decide(&calls, max_delay)
     }
 

@@ -25,7 +25,7 @@ pub struct Reloaded {
 
 impl<C: Clock + Clone + 'static> Gate<C> {
     /// Holds requests to another policy from now on: to all of it, or, on an error, to the present
-    /// one as before. A request that is being judged is judged under one of them alone.
+    /// one as before.
     ///
     /// A limit is the same if it has the name, key and algorithm of one before (and the policy the
     /// prefixes of addresses or the case of paths that the key has to do with): its clients keep
@@ -34,6 +34,11 @@ impl<C: Clock + Clone + 'static> Gate<C> {
     /// is copied over, but for the bucket that newcomers share, which starts afresh. Nobody is held
     /// up for it; so what such a limit takes while it is copied, some 0.3 s for a million clients,
     /// does not count afterwards.
+    ///
+    /// Nor is anything given back to such a limit that was taken before. With more than 63 plans,
+    /// those that are no more among them, its clients start afresh. A request that is judged in the
+    /// meantime is judged by one policy's limits, keys and costs; of limits that go on it may be
+    /// held to the numbers of the other.
     ///
     /// # Errors
     ///
@@ -71,7 +76,8 @@ impl<C: Clock + Clone + 'static> Gate<C> {
             let same = same.filter(|_| names_alike(&before.policy, &policy, limit));
             let kept = same.and_then(|(old, table)| table.renumbered(old, limit));
             let is_kept = kept.is_some();
-            let copied = || same.and_then(|(_, table)| table.copied(limit, self.clock.clone()));
+            let copied =
+                || same.and_then(|(old, table)| table.copied(old, limit, self.clock.clone()));
             let table = match kept {
                 Some(table) => table,
                 None => match copied() {

@@ -38,15 +38,36 @@ impl<C: Clock> Table<C> {
         Ok(Self::of(limiter, limit, slots))
     }
 
-    /// One of other size with all clients of this one; `None` if there are too many plans, with
-    /// those that are no more.
-    pub(super) fn copied(&self, limit: &Limit, clock: C) -> Option<Result<Self, RestoreError>> {
+    /// One of other size with all clients of this one, who were held to `old`; `None` if there are
+    /// too many plans, with those that are no more.
+    pub(super) fn copied(
+        &self,
+        old: &Limit,
+        limit: &Limit,
+        clock: C,
+    ) -> Option<Result<Self, RestoreError>>
+    where
+        C: Clone,
+    {
         let slots = self.slots_with(limit);
         if slots.len() > MOST_PLANS {
             return None;
         }
-        let builder = limit.builder(clock, rules(limit, &slots));
-        let limiter = builder.restore(&self.limiter.snapshot());
+        let snapshot = self.limiter.snapshot();
+        let builder = limit.builder(clock.clone(), rules(limit, &slots));
+        let limiter = match builder.restore(&snapshot) {
+            // Levels that need more bits than the other limit's numbers do are read under their
+            // own, and brought over then.
+            Err(RestoreError::Change(ChangeError::NeedsMoreBits)) => {
+                let alike = limit.clone().with_rule(old.rule());
+                let limiter = alike.builder(clock, rules(old, &slots)).restore(&snapshot);
+                limiter.and_then(|limiter| {
+                    hold_to(&limiter, limit, &slots)?;
+                    Ok(limiter)
+                })
+            }
+            other => other,
+        };
         Some(limiter.map(|limiter| Self::of(limiter, limit, slots)))
     }
 
@@ -132,7 +153,15 @@ fn hold_to<C: Clock>(
     limit: &Limit,
     slots: &[String],
 ) -> Result<(), ChangeError> {
-    let of_slots = (1_u8..).map(Plan::nth).zip(rules(limit, slots));
+    // Whoever is held to nothing now is judged under the numbers before until all is done.
+    let is_free = |name: &&String| {
+        let mut plans = limit.plans().iter();
+        plans.any(|plan| plan.name() == *name && plan.rule().is_none())
+    };
+    let numbered = (1_u8..).map(Plan::nth).zip(slots);
+    let of_slots = numbered.zip(rules(limit, slots));
+    let of_slots = of_slots.filter(|((_, name), _)| !is_free(name));
+    let of_slots = of_slots.map(|((plan, _), rule)| (plan, rule));
     for (plan, rule) in std::iter::once((Plan::DEFAULT, limit.rule())).chain(of_slots) {
         let set = || limiter.set_plan(plan, rule.limit(), Tokens::Kept);
         match set() {

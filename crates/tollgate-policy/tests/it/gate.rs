@@ -149,7 +149,7 @@ fn delays_are_handed_on() {
     // It has two places more, but nobody is held back for longer than that.
     let wait = Some(Duration::from_secs(10));
     assert_eq!(refusal(&gate, &Made::default()), Some((0, wait)));
-    let never_held = gate.admit_within(&Made::default(), |_| Duration::ZERO);
+    let never_held = gate.admit_within(&Made::default(), |_, _| Duration::ZERO);
     let wait = never_held.shown().unwrap().decision.retry_after();
     assert_eq!(wait, Some(Duration::from_secs(30)));
     clock.advance(Duration::from_secs(10));
@@ -273,4 +273,42 @@ fn a_request_that_no_limit_holds_for_passes() {
     assert!(gate.decide_at(&calls, now).unwrap().is_allowed());
     assert!(!gate.decide_at(&calls, now).unwrap().is_allowed());
     assert!(gate.decide_at(&calls, Timestamp::from_nanos(4)).is_err());
+}
+
+/// What is told after a refund is true of a leaky bucket's delay, and of a ban.
+#[test]
+fn what_is_told_after_a_refund() {
+    let refunds = |limit: Limit| limit.with_refund_status(Statuses::of(["2xx"]).unwrap());
+    let rule = Rule::LeakyBucket(Rate::per_minute(6).burst(10));
+    let leaky = refunds(limit("a", rule)).with_max_delay(Duration::from_secs(10));
+    let (leaky, clock) = gate(vec![leaky]);
+    assert!(leaky.admit(&Made::default()).is_allowed());
+    clock.advance(Duration::from_secs(5));
+    let mut slow = leaky.admit(&Made::default());
+    assert_eq!(slow.delay(), Duration::from_secs(5));
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(
+        leaky.admit(&Made::default()).delay(),
+        Duration::from_secs(10)
+    );
+    slow.answered(200);
+    let shown = slow.shown().unwrap();
+    assert_eq!(shown.decision.reset_after(), Duration::from_secs(15));
+    assert_eq!(shown.again_after, Some(Duration::from_secs(5)));
+
+    let (banned, _) = gate(vec![refunds(limit("a", bucket(Rate::per_hour(1), 5)))]);
+    let mut verdict = banned.admit(&Made::default());
+    let calls = banned.policy().calls(&Made::default());
+    let tollgate_policy::Answer::Takes { client, .. } = &calls[0].answer else {
+        panic!("{calls:?}");
+    };
+    assert!(
+        banned
+            .limiter(0)
+            .unwrap()
+            .ban(client, Duration::from_secs(3_600))
+    );
+    verdict.answered(200);
+    let wait = verdict.shown().unwrap().again_after;
+    assert_eq!(wait, Some(Duration::from_secs(3_600)));
 }

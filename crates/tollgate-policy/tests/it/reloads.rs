@@ -239,3 +239,40 @@ fn reloads_beside_requests() {
         .sum();
     assert!((499..=500).contains(&passed), "{passed}");
 }
+
+/// From levels of 128 bits to those of 64, with another table at the same time.
+#[test]
+fn a_copy_may_need_fewer_bits() {
+    let wide = Rule::TokenBucket(Rate::per_day(150_007).burst(150_007));
+    let narrow = Rule::TokenBucket(Rate::per_day(100).burst(100));
+    let (gate, _) = gate([limit(wide)]);
+    let taken = (0..150_000).filter(|_| gate.admit(&Made::default()).is_allowed());
+    assert_eq!(taken.count(), 150_000);
+    let reloaded = gate
+        .reload(policy([limit(narrow).with_max_clients(5_000)]))
+        .unwrap();
+    assert_eq!(reloaded, Default::default());
+    assert_eq!(passed(&gate), 7, "what was left of more");
+}
+
+/// A plan that is held to nothing for a while, and then to something again.
+#[test]
+fn a_plan_is_free_for_a_while() {
+    let a = |plan: Plan| {
+        let plans = Plans::new(PlanBy::Descriptor("plan".into()), vec![plan]).unwrap();
+        limit(per_ten_seconds(1)).with_plans(plans).unwrap()
+    };
+    let pro = || a(Plan::of("pro", per_ten_seconds(5)));
+    let (gate, _) = gate([pro()]);
+    let passed = || {
+        let request = Made::default().says("plan", "pro");
+        (0..20)
+            .filter(|_| gate.admit(&request).is_allowed())
+            .count()
+    };
+    assert_eq!(passed(), 5);
+    gate.reload(policy([a(Plan::unlimited("pro"))])).unwrap();
+    assert_eq!(passed(), 20);
+    gate.reload(policy([pro()])).unwrap();
+    assert_eq!(passed(), 0);
+}
