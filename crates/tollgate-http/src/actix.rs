@@ -111,6 +111,7 @@ where
                 return Ok(request.into_response(response.map_into_right_body()));
             }
             if !verdict.delay().is_zero() {
+                // Until it is its turn in the leaky bucket's queue, by the runtime's clock.
                 tokio::time::sleep(verdict.delay()).await;
             }
             drop(held);

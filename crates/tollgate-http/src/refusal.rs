@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde::Serialize;
 use tollgate::Decision;
-use tollgate_policy::{Outcome, Verdict};
+use tollgate_policy::{Limit, Outcome, Verdict};
 
 use crate::fields;
 
@@ -104,7 +104,7 @@ impl Refusal {
             return Self::new(status, &REDUCED_CAPACITY, verdict, detail, Cause::Store);
         };
         let limit = verdict.policy().limits().get(said.limit);
-        let name = limit.map_or("", tollgate_policy::Limit::name);
+        let name = limit.map_or("", Limit::name);
         let wait = fields::retry_after(verdict);
         let wait = wait.map_or_else(String::new, |seconds| format!("; retry after {seconds} s"));
         let too_many = StatusCode::TOO_MANY_REQUESTS;
@@ -112,7 +112,10 @@ impl Refusal {
             Outcome::Unidentified => (
                 statuses.unidentified,
                 &UNIDENTIFIED,
-                format!("limit {name} goes by {}", keys(verdict)),
+                format!(
+                    "limit {name} goes by {}",
+                    limit.map_or_else(String::new, parts)
+                ),
                 Cause::Unidentified,
             ),
             Outcome::Decided(Decision::ClientLimit) => (
@@ -191,12 +194,8 @@ impl Refusal {
     }
 }
 
-/// The key of the limit that refused, for the client's author.
-fn keys(verdict: &Verdict) -> String {
-    let said = verdict.refused_by();
-    let limit = said.and_then(|said| verdict.policy().limits().get(said.limit));
-    limit.map_or_else(String::new, |limit| {
-        let parts = limit.key().parts().iter().map(ToString::to_string);
-        parts.collect::<Vec<_>>().join(" and ")
-    })
+/// What a limit goes by, for the client's author.
+fn parts(limit: &Limit) -> String {
+    let parts = limit.key().parts().iter().map(ToString::to_string);
+    parts.collect::<Vec<_>>().join(" and ")
 }

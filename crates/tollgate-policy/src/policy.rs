@@ -172,7 +172,7 @@ impl Policy {
         self.few_calls(request).into_vec()
     }
 
-    /// The same where they are looked at once and at once.
+    /// The same, without an allocation for one call.
     pub(crate) fn few_calls<R: Request + ?Sized>(&self, request: &R) -> SmallVec<[Call; 1]> {
         let mut facts = Facts::new(self, request);
         let mut calls = SmallVec::new();

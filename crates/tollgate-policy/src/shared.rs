@@ -62,6 +62,12 @@ impl SharedGate {
         Self { policy, store }
     }
 
+    /// The same store under another policy that is made of this one.
+    #[must_use]
+    pub fn with(&self, change: impl FnOnce(Policy) -> Policy) -> Self {
+        Self::new(change((*self.policy()).clone()), self.store.clone())
+    }
+
     /// The policy.
     #[must_use]
     pub fn policy(&self) -> Arc<Policy> {

@@ -40,7 +40,8 @@ impl Statuses {
         let spans = texts.into_iter().map(str::parse);
         let spans: Vec<Span> = spans.collect::<Result<_, _>>()?;
         if spans.len() > MOST_STATUSES {
-            return Err(StatusError::TooMany);
+            let statuses = spans.len();
+            return Err(StatusError::TooMany { statuses });
         }
         Ok(Self(spans))
     }
@@ -102,14 +103,22 @@ pub enum StatusError {
     /// Neither a status nor a class.
     Unreadable,
     /// More than 32.
-    TooMany,
+    TooMany {
+        /// How many.
+        statuses: usize,
+    },
 }
 
 impl fmt::Display for StatusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable => f.write_str("a status is \"200\" to \"599\", or a class: \"2xx\""),
-            Self::TooMany => write!(f, "a limit names {MOST_STATUSES} statuses at most"),
+            Self::TooMany { statuses } => {
+                write!(
+                    f,
+                    "{statuses} statuses; a limit names {MOST_STATUSES} at most"
+                )
+            }
         }
     }
 }

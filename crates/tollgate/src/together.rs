@@ -29,7 +29,8 @@ pub struct Ask<'a> {
     /// It is of a plan that asks no bucket, and costs that much there.
     limitless: Option<(Limitless, u64)>,
     pub(crate) cost: u64,
-    max_delay: Duration,
+    /// The longest delay with which it is to be allowed.
+    pub(crate) max_delay: Duration,
     /// When it is asked; once a lock is held, when that is decided.
     pub(crate) now: u64,
     /// The lock that guards its bucket.

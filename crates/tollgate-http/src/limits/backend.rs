@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Sleep;
 use tollgate::{Clock, Statistics, Store};
 use tollgate_policy::gate::{ReloadError, Reloaded};
 use tollgate_policy::policy::Call;
@@ -65,39 +66,39 @@ impl<C: Clock + Clone + 'static> Local for Gate<C> {
 #[derive(Clone, Debug)]
 pub(super) struct Shared {
     gate: Arc<SharedGate>,
-    store: Arc<dyn Store>,
     deadline: Duration,
 }
 
 impl Shared {
     pub(super) fn new(policy: Policy, store: Arc<dyn Store>, deadline: Duration) -> Self {
-        let gate = Arc::new(SharedGate::new(policy, store.clone()));
-        Self {
-            gate,
-            store,
-            deadline,
-        }
+        let gate = Arc::new(SharedGate::new(policy, store));
+        Self { gate, deadline }
+    }
+
+    /// When the store has failed, asked now.
+    fn over(&self) -> Sleep {
+        tokio::time::sleep(self.deadline)
     }
 
     pub(super) fn ask(self, policy: Arc<Policy>, calls: Vec<Call>, max_delay: Duration) -> Later {
         Box::pin(async move {
-            let deadline = tokio::time::sleep(self.deadline);
-            let verdict = self.gate.decide(policy, &calls, max_delay, deadline);
+            let verdict = self.gate.decide(policy, &calls, max_delay, self.over());
             verdict.await
         })
     }
 
     pub(super) fn answered(self, mut verdict: Verdict, status: u16) -> Later {
         Box::pin(async move {
-            let deadline = tokio::time::sleep(self.deadline);
-            self.gate.answered(&mut verdict, status, deadline).await;
+            let answered = self.gate.answered(&mut verdict, status, self.over());
+            answered.await;
             verdict
         })
     }
 
     fn with(&self, change: impl FnOnce(Policy) -> Policy) -> Backend {
-        let policy = change((*self.gate.policy()).clone());
-        Backend::Shared(Self::new(policy, self.store.clone(), self.deadline))
+        let gate = Arc::new(self.gate.with(change));
+        let deadline = self.deadline;
+        Backend::Shared(Self { gate, deadline })
     }
 }
 

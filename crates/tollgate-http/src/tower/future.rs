@@ -65,7 +65,7 @@ struct Call<S, B> {
 
 impl<S: Clone, B> Call<S, B> {
     fn later(service: &mut S, request: Request<B>) -> Option<Self> {
-        drop(put_aside(service));
+        release(service);
         let service = service.clone();
         Some(Self { service, request })
     }
@@ -73,9 +73,8 @@ impl<S: Clone, B> Call<S, B> {
 
 /// Puts one that was not made ready in a service's place: one that was, and is not called, keeps
 /// what it was given for that, such as a permit, from all others.
-fn put_aside<S: Clone>(service: &mut S) -> S {
-    let other = service.clone();
-    std::mem::replace(service, other)
+fn release<S: Clone>(service: &mut S) {
+    *service = service.clone();
 }
 
 impl<S, B> ResponseFuture<S, B>
@@ -94,7 +93,7 @@ where
                 verdict: None,
             },
             Ruling::Decided(verdict, _) if !verdict.is_allowed() => {
-                drop(put_aside(service));
+                release(service);
                 State::Refused { verdict }
             }
             Ruling::Decided(verdict, _) if verdict.delay().is_zero() => State::Answering {
@@ -217,6 +216,7 @@ impl<S, B, F, R> State<S, B, F, R> {
         let delay = verdict.delay();
         let is_held = !delay.is_zero();
         Self::Waiting {
+            // By the runtime's clock: the limits' own may be one that is moved by hand.
             sleep: is_held.then(|| Box::pin(tokio::time::sleep(delay))),
             held: held.filter(|_| is_held),
             call,

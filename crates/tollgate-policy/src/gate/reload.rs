@@ -12,7 +12,7 @@ use crate::key::Part;
 use crate::limit::Limit;
 use crate::policy::Policy;
 
-/// What became of the buckets of limits that are in both policies, by name.
+/// What a reload started and ended, by name; all other limits go on with their clients' tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reloaded {

@@ -47,7 +47,7 @@ impl<A: Algorithm> Party for Shards<A> {
         if ask.cost == 0 || self.overflow().is_some() {
             return false;
         }
-        let (cost, max_delay) = (ask.cost, shortest_delay(core::slice::from_ref(ask)));
+        let (cost, max_delay) = (ask.cost, ask.max_delay);
         let mut judged = (Decision::ClientLimit, Duration::ZERO, ask.now);
         let outcome = self.attempt(ask.key, (ask.plan, cost), ask.now, |limit, state, now| {
             let (decision, again_after, admitted) =
